@@ -8,7 +8,7 @@ import { Banner } from "./parts/banner";
 import { Layout } from "./shell/layout";
 
 const page = <Name extends string>(load: () => Promise<Record<Name, ComponentType>>, name: Name) =>
-  lazy(() => fetchedPage(load).then((found) => ({ default: found[name] })));
+  lazy(() => fetchedPage(load).then((module) => ({ default: module[name] })));
 
 // Each page is loaded on demand, to keep the first load small.
 const Audit = page(() => import("./pages/audit"), "Audit");

@@ -29,8 +29,8 @@ async function ask(method: string, path: string, body?: unknown): Promise<Respon
 async function reason(answer: Response): Promise<string> {
   const text = await answer.text();
   try {
-    const told = JSON.parse(text);
-    return told.message ?? told.error?.error ?? text;
+    const answer = JSON.parse(text);
+    return answer.message ?? answer.error?.error ?? text;
   } catch {
     return text || answer.statusText;
   }
@@ -51,16 +51,16 @@ export async function* stream<T>(path: string, signal: AbortSignal): AsyncGenera
     const lines = (rest + value).split("\n");
     rest = lines.pop()!;
     const results = lines.filter(Boolean).map((line) => JSON.parse(line));
-    const failure = results.find((one) => one.error);
+    const failure = results.find((result) => result.error);
     if (failure) throw new ApiError(failure.error.http_code, failure.error.message);
-    yield results.map((one) => one.result as T);
+    yield results.map((result) => result.result as T);
   }
 }
 
 export function query(parameters: Record<string, unknown>): string {
-  const found = new URLSearchParams();
+  const params = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters))
-    for (const one of Array.isArray(value) ? value : [value])
-      if (one !== undefined && one !== null && one !== "") found.append(name, String(one));
-  return found.size ? `?${found}` : "";
+    for (const item of Array.isArray(value) ? value : [value])
+      if (item !== undefined && item !== null && item !== "") params.append(name, String(item));
+  return params.size ? `?${params}` : "";
 }

@@ -56,7 +56,7 @@ export function useAgain(topics: string[], questions: QueryKey[], rest = 0) {
       now.changed = false;
       const began = performance.now();
       const before = outages();
-      await Promise.all(now.questions.map((one) => afresh(client, one)));
+      await Promise.all(now.questions.map((question) => afresh(client, question)));
       await wait(restAfter(performance.now() - began, rest, before.now || outages().many !== before.many));
     }
     now.busy = false;
@@ -72,22 +72,22 @@ export const question = <T>(path: string) => ({ queryKey: [path], queryFn: () =>
  * another object. `rest`: see `useAgain`.
  */
 export function useData<T>(path: string | null, topics: string[] = [], keep = false, rest = 0) {
-  const found = useQuery({
+  const answer = useQuery({
     ...question<T>(path ?? ""),
     enabled: path !== null,
     placeholderData: keep ? keepPreviousData : undefined,
   });
   useAgain(path === null ? [] : topics, [[path]], rest);
-  return found;
+  return answer;
 }
 
 /**
  * The signed-in user and what this user may do. Every page may call this: the live channel reports changes, so navigation does not refetch it.
  */
 export function useMe() {
-  const found = useQuery({ ...question<Me>("me"), staleTime: Number.POSITIVE_INFINITY });
+  const answer = useQuery({ ...question<Me>("me"), staleTime: Number.POSITIVE_INFINITY });
   useAgain(["users", "rights"], [["me"]]);
-  return found;
+  return answer;
 }
 
 /** The first result of a streaming response. */
@@ -111,7 +111,7 @@ export interface Wish {
 export function useChange(onDone?: (answer: any) => void) {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (wish: Wish) => send<any>(wish.method, wish.path, wish.body),
+    mutationFn: (request: Wish) => send<any>(request.method, request.path, request.body),
     onSuccess: (answer) => {
       void client.invalidateQueries();
       onDone?.(answer);

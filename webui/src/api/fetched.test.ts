@@ -10,10 +10,10 @@ beforeEach(() => {
   vi.useFakeTimers();
   reload.mockReset();
   away = false;
-  const kept = new Map<string, string>();
+  const stored = new Map<string, string>();
   vi.stubGlobal("sessionStorage", {
-    getItem: (name: string) => kept.get(name) ?? null,
-    setItem: (name: string, value: string) => void kept.set(name, value),
+    getItem: (name: string) => stored.get(name) ?? null,
+    setItem: (name: string, value: string) => void stored.set(name, value),
   });
   vi.stubGlobal("document", { hidden: false });
   vi.stubGlobal("location", { reload });

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Seen } from "./health";
 
 let answers: (() => Promise<unknown>)[];
-let told: Seen[];
+let reported: Seen[];
 let stop: () => void;
 
 const well = { status: "up", reasons: [] };
@@ -20,7 +20,7 @@ beforeEach(async () => {
   vi.stubGlobal("document", { hidden: false });
   // The last answer repeats for ever.
   vi.stubGlobal("fetch", () => (answers.length > 1 ? answers.shift()! : answers[0]!)());
-  told = [];
+  reported = [];
 });
 afterEach(() => {
   stop();
@@ -31,9 +31,9 @@ afterEach(() => {
 async function watch(...given: (() => Promise<unknown>)[]) {
   answers = given;
   const { watchHealth } = await import("./health");
-  stop = watchHealth((now) => told.push(now));
+  stop = watchHealth((now) => reported.push(now));
 }
-const last = () => told[told.length - 1];
+const last = () => reported[reported.length - 1];
 
 test("a problem shows within seconds, and so does its end", async () => {
   const wrong = { status: "down", reasons: [{ condition: "nobody_leads" }] };
@@ -59,7 +59,7 @@ test("a gateway that does not answer is reported with the time of its last answe
 test("a short restart is not reported", async () => {
   await watch(says(well), nothing, says({}, 502), says(well));
   await vi.advanceTimersByTimeAsync(30_000);
-  expect(told.some(({ silent }) => silent)).toBe(false);
+  expect(reported.some(({ silent }) => silent)).toBe(false);
 });
 
 test("a gateway that accepts requests but answers none is silent, too", async () => {
@@ -84,5 +84,5 @@ test("a hidden page polls nothing", async () => {
   await watch(says(well));
   vi.stubGlobal("document", { hidden: true });
   await vi.advanceTimersByTimeAsync(60_000);
-  expect(told).toEqual([]);
+  expect(reported).toEqual([]);
 });

@@ -43,14 +43,14 @@ afterEach(() => {
 });
 
 test("a stream for other topics continues after the last event", () => {
-  const told = vi.fn();
-  subscribe(["users"], told);
+  const mock = vi.fn();
+  subscribe(["users"], mock);
   settle();
   Stream.made[0]!.says("7", "users");
-  subscribe(["cluster"], told);
+  subscribe(["cluster"], mock);
   settle();
   expect(opened()).toEqual([{ topics: "users" }, { topics: "cluster,users", after: "7" }]);
-  expect(told).toHaveBeenCalledTimes(1);
+  expect(mock).toHaveBeenCalledTimes(1);
 });
 
 test("an event that arrives before the new stream opens does not move the position: it says nothing about the new topics", () => {
@@ -64,8 +64,8 @@ test("an event that arrives before the new stream opens does not move the positi
 });
 
 test("a stream that the browser closed resumes where it ended", () => {
-  const told = vi.fn();
-  subscribe(["users"], told);
+  const mock = vi.fn();
+  subscribe(["users"], mock);
   settle();
   Stream.made[0]!.says("7", "users");
   Stream.made[0]!.breaks();
@@ -86,13 +86,13 @@ test("an outage is counted once, however many errors it causes", () => {
 });
 
 test("a listener that left gets no more events, and the stream closes with the last listener", () => {
-  const told = vi.fn();
-  const leave = subscribe(["users"], told);
+  const mock = vi.fn();
+  const leave = subscribe(["users"], mock);
   settle();
   leave();
   Stream.made[0]!.says("8", "users");
   settle();
-  expect(told).not.toHaveBeenCalled();
+  expect(mock).not.toHaveBeenCalled();
   expect(Stream.made).toHaveLength(1);
   expect(Stream.made[0]!.readyState).toBe(Stream.CLOSED);
 });

@@ -27,8 +27,8 @@ function setLost(at: Date | null) {
 }
 
 function tell(topics: string[]) {
-  const found = new Set(topics.flatMap((topic) => [...(listeners.get(topic) ?? [])]));
-  found.forEach((listener) => listener());
+  const concerned = new Set(topics.flatMap((topic) => [...(listeners.get(topic) ?? [])]));
+  concerned.forEach((listener) => listener());
 }
 
 function connect() {

@@ -42,7 +42,7 @@ export function whyNot({ user, access }: { user: User; access: Access }, right: 
   if (access.everywhere.includes(right)) return "";
   const own = access.own.includes(right);
   if (of === ANYWHERE)
-    return own || Object.values(access.workspaces).some((one) => one.includes(right)) ? "" : "your roles do not permit this";
+    return own || Object.values(access.workspaces).some((rights) => rights.includes(right)) ? "" : "your roles do not permit this";
   if (own && of && (of.userId === user.id || of.username === user.username)) return "";
   if (of?.workspaceId !== undefined && access.workspaces[of.workspaceId]?.includes(right)) return "";
   if (access.rbac) return `your roles do not permit this${of?.workspaceId === undefined ? "" : " here"}`;

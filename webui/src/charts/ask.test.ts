@@ -7,7 +7,7 @@ const trials: Known[] = [
   { id: 12, experimentId: 1, state: "STATE_ERROR", hparams: { lr: 1e-4, act: "relu", "opt.name": "lion" }, value: 0.5, tags: ["a"] },
   { id: 13, experimentId: 1, state: "STOPPED", hparams: { lr: 1e-2, act: "tanh" }, value: null, tags: [] },
 ];
-const found = (text: string) => trials.filter(asks(text)).map((one) => one.id);
+const matching = (text: string) => trials.filter(asks(text)).map((trial) => trial.id);
 
 test.each([
   ["", [12, 13]],
@@ -25,4 +25,4 @@ test.each([
   ["tanh", [13]],
   ["hp.lr<1e-3 state:STOPPED", []],
   ["hp.none>0", []],
-])("%s finds %j", (text, ids) => expect(found(text)).toEqual(ids));
+])("%s finds %j", (text, ids) => expect(matching(text)).toEqual(ids));

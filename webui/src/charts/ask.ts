@@ -5,7 +5,7 @@ import type { Known } from "./looks";
 
 const TERM = /^(hp\.[^<>=!:~]+|metric|state|tag|id)(<=|>=|!=|<|>|=|:|~)(.+)$/;
 
-type Test = (one: Known) => boolean;
+type Test = (trial: Known) => boolean;
 
 function compares(sign: string, asked: string): (value: unknown) => boolean {
   const wanted = Number(asked);
@@ -24,16 +24,16 @@ function compares(sign: string, asked: string): (value: unknown) => boolean {
 
 function testOf(term: string): Test {
   const [, field, sign, value] = TERM.exec(term) ?? [];
-  if (!field) return (one) => plain(one).includes(term.toLowerCase());
+  if (!field) return (trial) => plain(trial).includes(term.toLowerCase());
   const fits = compares(sign!, value!);
-  if (field === "id") return (one) => fits(one.id);
-  if (field === "metric") return (one) => fits(one.value);
-  if (field === "state") return (one) => fits(stateName(one.state));
-  if (field === "tag") return (one) => one.tags.some(fits);
-  return (one) => fits(one.hparams[field.slice(3)]);
+  if (field === "id") return (trial) => fits(trial.id);
+  if (field === "metric") return (trial) => fits(trial.value);
+  if (field === "state") return (trial) => fits(stateName(trial.state));
+  if (field === "tag") return (trial) => trial.tags.some(fits);
+  return (trial) => fits(trial.hparams[field.slice(3)]);
 }
 
-const plain = (one: Known) => `${one.id} ${stateName(one.state)} ${JSON.stringify(one.hparams)}`.toLowerCase();
+const plain = (trial: Known) => `${trial.id} ${stateName(trial.state)} ${JSON.stringify(trial.hparams)}`.toLowerCase();
 
 /** Every term must match: `hp.lr<1e-3 state:ERROR`. A bare number is an id; any other word may match anywhere. */
 export function asks(text: string): Test {
@@ -41,6 +41,6 @@ export function asks(text: string): Test {
     .trim()
     .split(/\s+/)
     .filter(Boolean)
-    .map((term): Test => (/^\d+$/.test(term) ? (one) => String(one.id).startsWith(term) : testOf(term)));
-  return (one) => tests.every((test) => test(one));
+    .map((term): Test => (/^\d+$/.test(term) ? (trial) => String(trial.id).startsWith(term) : testOf(term)));
+  return (trial) => tests.every((test) => test(trial));
 }

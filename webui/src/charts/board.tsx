@@ -43,42 +43,44 @@ export function Board({ names, searched, smaller, ways = [], beside, below, of =
   const { pinned } = usePins();
   useChartKeys(() => view.set({ z: "" }));
   const group = params.get("g") ?? "";
-  const mine = useMemo(() => names.filter((one) => of === "both" || isProfile(one.group) === (of === "machine")), [names, of]);
-  const groups = useMemo(() => [...new Set(mine.map((one) => one.group))].sort(), [mine]);
+  const mine = useMemo(() => names.filter((name) => of === "both" || isProfile(name.group) === (of === "machine")), [names, of]);
+  const groups = useMemo(() => [...new Set(mine.map((name) => name.group))].sort(), [mine]);
   // Metrics known by time only share no batches with other metrics, so they cannot be an x axis.
-  const axes = useMemo(() => [...new Set(mine.filter((one) => !isTimed([one.group])).map((one) => one.name))].sort(), [mine]);
-  const all = useMemo(() => chartsOf(mine.filter((one) => !group || one.group === group)), [mine, group]);
-  const found = useMemo(() => finding(all, view.find), [all, view.find]);
-  const lead = flat ? undefined : found.find((one) => one.name === searched && !one.profile);
+  const axes = useMemo(() => [...new Set(mine.filter((name) => !isTimed([name.group])).map((name) => name.name))].sort(), [mine]);
+  const all = useMemo(() => chartsOf(mine.filter((name) => !group || name.group === group)), [mine, group]);
+  const matching = useMemo(() => finding(all, view.find), [all, view.find]);
+  const lead = flat ? undefined : matching.find((chart) => chart.name === searched && !chart.profile);
   const sections = useMemo(
     () =>
       pinnedFirst(
         sectionsOf(
-          found.filter((one) => one !== lead),
+          matching.filter((chart) => chart !== lead),
           searched,
         ),
         pinned,
       ),
-    [found, lead, searched, pinned],
+    [matching, lead, searched, pinned],
   );
   if (!mine.length)
     return none ?? <Empty title="No metrics have been reported yet">They appear here when the script first reports one.</Empty>;
-  const told =
-    found.length === all.length ? many(all.length, "metric") : `${found.length.toLocaleString("en")} of ${many(all.length, "metric")}`;
+  const note =
+    matching.length === all.length
+      ? many(all.length, "metric")
+      : `${matching.length.toLocaleString("en")} of ${many(all.length, "metric")}`;
   const timed = all.length > 0 && all.every((each) => isTimed(each.groups));
-  const one = { group, ...shared };
+  const options = { group, ...shared };
   return (
     <div className="board" data-columns={view.columns || (flat ? 2 : undefined)}>
-      <Tools names={axes} groups={groups} ways={ways} told={told} timed={timed} />
+      <Tools names={axes} groups={groups} ways={ways} note={note} timed={timed} />
       {(lead ?? beside) && (
         <div className={`lead ${beside ? "two" : ""}`}>
           {lead ? (
             <Visible name={lead.name} height={LEAD_PX + CHROME_PX}>
               {() => (
                 <MetricChart
-                  {...one}
+                  {...options}
                   metric={lead.name}
-                  said={said(lead, searched)}
+                  note={subtitle(lead, searched)}
                   searched
                   smaller={smaller}
                   height={LEAD_PX}
@@ -101,27 +103,27 @@ export function Board({ names, searched, smaller, ways = [], beside, below, of =
           searching={view.find !== ""}
           draw={(chart, height) => (
             <MetricChart
-              {...one}
+              {...options}
               metric={chart.name}
               profile={chart.profile}
               timed={isTimed(chart.groups)}
               searched={chart.name === searched}
               smaller={smaller}
-              said={said(chart, searched)}
+              note={subtitle(chart, searched)}
               height={height}
             />
           )}
         />
       ))}
-      {!found.length && <Empty title="No metric of that name">Every word you type must occur in the name.</Empty>}
+      {!matching.length && <Empty title="No metric of that name">Every word you type must occur in the name.</Empty>}
     </div>
   );
 }
 
-function said({ name, groups, profile }: Chart, searched: string): string {
+function subtitle({ name, groups, profile }: Chart, searched: string): string {
   const { unit } = titleOf(name, profile);
   if (unit) return unit;
-  const words = profile ? groups.map((one) => one.slice(8)).join(", ") : groups.join(" and ");
+  const words = profile ? groups.map((group) => group.slice(8)).join(", ") : groups.join(" and ");
   return name === searched ? `${words}, the metric of the search` : words;
 }
 

@@ -25,7 +25,7 @@ export interface ChartProps {
   /** Display name, if it differs from `title`. */
   called?: string;
   /** Small text beside the title: the metric's groups. */
-  said?: ReactNode;
+  note?: ReactNode;
   lines: Line[];
   axis: string;
   log?: boolean;
@@ -53,7 +53,7 @@ export function Chart(props: ChartProps) {
   const {
     title,
     called = title,
-    said,
+    note,
     lines,
     axis,
     band = true,
@@ -100,7 +100,7 @@ export function Chart(props: ChartProps) {
     <figure className={`card chart ${full ? "full" : ""}`} aria-label={called} aria-busy={busy} data-chart={title}>
       <header>
         <h2 title={title}>{called}</h2>
-        {said && <span className="said">{said}</span>}
+        {note && <span className="said">{note}</span>}
         <span ref={tools} className="r" role="toolbar" aria-label={`Tools of ${called}`}>
           {zoom && (
             <Button kind="ghost" small keys="Shift Z" onClick={() => onZoom(null)}>
@@ -172,10 +172,10 @@ const NOBODY = () => {};
 /** Range of the axes: the zoom of the page, within the settings of this chart. */
 function useSpan(lines: Line[], log: boolean, band: boolean, zoom: [number, number] | null, clip: boolean, range: [number, number] | null) {
   return useMemo((): Extent | null => {
-    const found = extent(lines, log, band);
-    if (!found) return null;
-    const y = range && (!log || range[0] > 0) ? range : (clip && clipped(lines, log)) || found.y;
-    return { x: zoom ?? found.x, y };
+    const whole = extent(lines, log, band);
+    if (!whole) return null;
+    const y = range && (!log || range[0] > 0) ? range : (clip && clipped(lines, log)) || whole.y;
+    return { x: zoom ?? whole.x, y };
   }, [lines, log, band, zoom, clip, range]);
 }
 

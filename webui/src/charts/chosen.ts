@@ -6,7 +6,7 @@ import { bestOf, type Chosen, choose, drop, NONE, readChosen, recolour, SLOTS, w
 import { useLink } from "./link";
 
 const placeOf = (experiment: number) => `experiment.${experiment}`;
-const kept = (place?: string) => {
+const stored = (place?: string) => {
   try {
     return place === undefined ? null : localStorage.getItem(`chosen.${place}`);
   } catch {
@@ -46,14 +46,14 @@ export function useChosen(experiment: number, ranked: number[]): Choice {
 }
 
 /** The trials that have a colour on the page of their experiment, of which the best are known. */
-export const chosenOf = (experiment: number, best: number[]): Chosen => readChosen(kept(placeOf(experiment))) ?? bestOf(best);
+export const chosenOf = (experiment: number, best: number[]): Chosen => readChosen(stored(placeOf(experiment))) ?? bestOf(best);
 
 /** Without a `place` to keep it, the choice is in the link alone. */
 export function useChoice(byDefault: Chosen, place?: string): Choice {
   const { params, set } = useLink();
-  const [text, away] = [params.get("c") ?? kept(place), params.get("hi")];
-  const told = useMemo(() => readChosen(text), [text]);
-  const chosen = told ?? byDefault;
+  const [text, away] = [params.get("c") ?? stored(place), params.get("hi")];
+  const fromLink = useMemo(() => readChosen(text), [text]);
+  const chosen = fromLink ?? byDefault;
   const hidden = useMemo(() => numbers(away), [away]);
   const change = useCallback(
     (next: Chosen | null) => {
@@ -67,7 +67,7 @@ export function useChoice(byDefault: Chosen, place?: string): Choice {
     () => ({
       chosen,
       hidden,
-      byItself: told === null,
+      byItself: fromLink === null,
       full: chosen.size >= SLOTS,
       toggle: (trial) => change(chosen.has(trial) ? drop(chosen, trial) : choose(chosen, trial)),
       recolour: (trial, slot) => change(recolour(chosen, trial, slot)),
@@ -79,6 +79,6 @@ export function useChoice(byDefault: Chosen, place?: string): Choice {
       clear: () => change(NONE),
       reset: () => change(null),
     }),
-    [chosen, hidden, told, change, set],
+    [chosen, hidden, fromLink, change, set],
   );
 }

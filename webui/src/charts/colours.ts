@@ -20,19 +20,19 @@ export const NONE: Chosen = new Map();
  */
 export function readChosen(text: string | null): Chosen | null {
   if (text === null) return null;
-  const pairs = text.split(",").map((one) => one.split(".").map(Number));
-  const known = pairs.filter(([trial, slot]) => Number.isInteger(trial) && trial! > 0 && (slot === undefined || Number.isInteger(slot)));
-  if (!known.length && text !== "0") return null;
-  return known.reduce<Chosen>((chosen, [trial, slot]) => (chosen.has(trial!) ? chosen : choose(chosen, trial!, slot)), NONE);
+  const pairs = text.split(",").map((pair) => pair.split(".").map(Number));
+  const valid = pairs.filter(([trial, slot]) => Number.isInteger(trial) && trial! > 0 && (slot === undefined || Number.isInteger(slot)));
+  if (!valid.length && text !== "0") return null;
+  return valid.reduce<Chosen>((chosen, [trial, slot]) => (chosen.has(trial!) ? chosen : choose(chosen, trial!, slot)), NONE);
 }
 
 export const writeChosen = (chosen: Chosen) => [...chosen].map(([trial, slot]) => `${trial}.${slot}`).join(",") || "0";
 
-/** Adds a trial, in slot `wish` if that is free, otherwise in the lowest free slot. There are twelve slots. */
-export function choose(chosen: Chosen, trial: number, wish?: number): Chosen {
+/** Adds a trial, in `slot` if that is free, otherwise in the lowest free slot. There are twelve slots. */
+export function choose(chosen: Chosen, trial: number, slot?: number): Chosen {
   if (chosen.has(trial) || chosen.size >= SLOTS) return chosen;
   const taken = new Set(chosen.values());
-  const free = wish && wish >= 1 && wish <= SLOTS && !taken.has(wish) ? wish : lowest(taken);
+  const free = slot && slot >= 1 && slot <= SLOTS && !taken.has(slot) ? slot : lowest(taken);
   return new Map([...chosen, [trial, free]]);
 }
 
@@ -42,13 +42,13 @@ function lowest(taken: Set<number>): number {
   return slot;
 }
 
-export const drop = (chosen: Chosen, trial: number): Chosen => new Map([...chosen].filter(([one]) => one !== trial));
+export const drop = (chosen: Chosen, trial: number): Chosen => new Map([...chosen].filter(([id]) => id !== trial));
 
 /** Gives a chosen trial another colour; the trial that had that colour gets the former one. */
 export function recolour(chosen: Chosen, trial: number, slot: number): Chosen {
   const former = chosen.get(trial);
   if (former === undefined) return choose(chosen, trial, slot);
-  return new Map([...chosen].map(([one, now]) => [one, one === trial ? slot : now === slot ? former : now]));
+  return new Map([...chosen].map(([id, now]) => [id, id === trial ? slot : now === slot ? former : now]));
 }
 
 export const BEST = 5;
@@ -58,11 +58,14 @@ export const bestOf = (ranked: number[], most = BEST): Chosen =>
 
 /**
  * Trials of several experiments: each keeps the slot that it has on the page of its experiment. Where two meet, the later
- * one takes the lowest free slot, as do trials that have none there. `kept` is in the order of the experiments.
+ * one takes the lowest free slot, as do trials that have none there. `choices` is in the order of the experiments.
  */
-export function inCommon(kept: Chosen[], shown: number[]): Chosen {
+export function inCommon(choices: Chosen[], shown: number[]): Chosen {
   const there = new Set(shown);
-  const pairs = [...kept.flatMap((one) => [...one]).filter(([trial]) => there.has(trial)), ...shown.map((trial) => [trial] as const)];
+  const pairs = [
+    ...choices.flatMap((chosen) => [...chosen]).filter(([trial]) => there.has(trial)),
+    ...shown.map((trial) => [trial] as const),
+  ];
   return pairs.reduce<Chosen>((chosen, [trial, slot]) => choose(chosen, trial, slot), NONE);
 }
 

@@ -15,16 +15,16 @@ const trial = (id: number, experimentId: number, hparams: object, loss?: number)
   }) as unknown as Trial;
 
 test("rows that differ are marked, also if only some trials have a value", () => {
-  const found = differences(
+  const rows = differences(
     [experiment(1, { searcher: { name: "grid" }, entrypoint: "x" }), experiment(2, { searcher: { name: "random" }, entrypoint: "x" })],
     [trial(5, 1, { lr: 1 }, 0.5), trial(6, 2, { lr: 1, net: { width: 3 } })],
   );
-  const differing = found.filter((row) => row.differs);
+  const differing = rows.filter((row) => row.differs);
   expect(differing.map((row) => row.name)).toEqual(["best loss", "net.width", "config searcher.name"]);
   expect(differing.map((row) => row.values)).toEqual([
     [0.5, undefined],
     [undefined, 3],
     ["grid", "random"],
   ]);
-  expect(found.map((row) => row.name)).toContain("config entrypoint");
+  expect(rows.map((row) => row.name)).toContain("config entrypoint");
 });

@@ -12,7 +12,7 @@ export interface Difference {
 
 /** Results, hyperparameters, then the configuration; in each part the rows that differ come first. */
 export function differences(experiments: Experiment[], trials: Trial[]): Difference[] {
-  const above = new Map(experiments.map((one) => [one.id, one]));
+  const above = new Map(experiments.map((experiment) => [experiment.id, experiment]));
   const results = trials.map((trial) => ({
     ...named("best ", trial.bestValidation?.metrics.avgMetrics ?? {}),
     batches: trial.totalBatchesProcessed,
@@ -20,9 +20,9 @@ export function differences(experiments: Experiment[], trials: Trial[]): Differe
   }));
   const hparams = trials.map((trial) => named("", flat(trial.hparams)));
   const configs = trials.map((trial) => {
-    const one = above.get(trial.experimentId);
-    const { hyperparameters: _, ...config } = one?.config ?? {};
-    return { "experiment name": one?.name, "experiment description": one?.description, ...named("config ", flat(config)) };
+    const experiment = above.get(trial.experimentId);
+    const { hyperparameters: _, ...config } = experiment?.config ?? {};
+    return { "experiment name": experiment?.name, "experiment description": experiment?.description, ...named("config ", flat(config)) };
   });
   return [...rows(results), ...rows(hparams), ...rows(configs)];
 }
@@ -32,10 +32,10 @@ const named = (before: string, values: Record<string, unknown>) =>
 
 function rows(columns: Record<string, unknown>[]): Difference[] {
   const names = [...new Set(columns.flatMap((column) => Object.keys(column)))];
-  const found = names.map((name) => {
+  const rows = names.map((name) => {
     const values = columns.map((column) => column[name]);
     return { name, values, differs: new Set(values.map((value) => JSON.stringify(value))).size > 1 };
   });
-  const told = found.filter((row) => row.differs || (row.values[0] !== null && row.values[0] !== ""));
-  return told.sort((a, b) => Number(b.differs) - Number(a.differs));
+  const informative = rows.filter((row) => row.differs || (row.values[0] !== null && row.values[0] !== ""));
+  return informative.sort((a, b) => Number(b.differs) - Number(a.differs));
 }

@@ -7,9 +7,9 @@ const [LEAST, USUAL, MOST, STEP] = [110, 168, 640, 20];
 const watchers = new Set<() => void>();
 
 const within = (height: number) => Math.round(Math.min(MOST, Math.max(LEAST, height)));
-const kept = () => within(Number(localStorage.getItem(KEY)) || USUAL);
+const storedHeight = () => within(Number(localStorage.getItem(KEY)) || USUAL);
 
-export const useHeight = (): [number, (height: number) => void] => [useSyncExternalStore(subscribe, kept), setHeight];
+export const useHeight = (): [number, (height: number) => void] => [useSyncExternalStore(subscribe, storedHeight), setHeight];
 
 function subscribe(watcher: () => void) {
   watchers.add(watcher);

@@ -7,8 +7,8 @@ import { inked } from "./ramp";
 import { scaleTo, spread, SvgPen, trace, traceBand } from "./trace";
 
 const text = (value: unknown) => {
-  const found = value === null || value === undefined ? "" : harmless(String(value));
-  return /[",\n\r]/.test(found) ? `"${found.replaceAll('"', '""')}"` : found;
+  const text = value === null || value === undefined ? "" : harmless(String(value));
+  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 };
 
 /** All data that the chart was drawn from, one row per bucket. */
@@ -47,50 +47,50 @@ export interface Drawing {
 
 const [WIDTH, HEIGHT] = [900, 460];
 const BOX = { left: 76, right: WIDTH - 150, top: 44, bottom: HEIGHT - 52 };
-const safe = (value: string) => value.replace(/[<>&"]/g, (one) => `&#${one.charCodeAt(0)};`);
+const safe = (value: string) => value.replace(/[<>&"]/g, (character) => `&#${character.charCodeAt(0)};`);
 
 /** The chart as a stand-alone SVG document. */
-export function toSvg(one: Drawing): string {
-  const [toX, toY] = [scaleTo(one.extent.x, BOX.left, BOX.right), scaleTo(one.extent.y, BOX.bottom, BOX.top, one.log)];
-  const { ground, ink, soft, line } = one.colours;
+export function toSvg(drawing: Drawing): string {
+  const [toX, toY] = [scaleTo(drawing.extent.x, BOX.left, BOX.right), scaleTo(drawing.extent.y, BOX.bottom, BOX.top, drawing.log)];
+  const { ground, ink, soft, line } = drawing.colours;
   const label = (x: number, y: number, value: string, more = "") => `<text x="${x}" y="${y}" ${more}>${safe(value)}</text>`;
-  const ends = one.lines.map((each) => toY(each.ys.findLast((y) => y !== null) ?? one.extent.y[0]));
+  const ends = drawing.lines.map((each) => toY(each.ys.findLast((y) => y !== null) ?? drawing.extent.y[0]));
   const places = spread(ends, 14, BOX.top, BOX.bottom);
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${HEIGHT}" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="system-ui, sans-serif" font-size="12" fill="${soft}">`,
     `<rect width="100%" height="100%" fill="${ground}"/>`,
-    label(BOX.left, 26, one.title, `fill="${ink}" font-size="15" font-weight="600"`),
+    label(BOX.left, 26, drawing.title, `fill="${ink}" font-size="15" font-weight="600"`),
     `<clipPath id="box"><rect x="${BOX.left}" y="${BOX.top}" width="${BOX.right - BOX.left}" height="${BOX.bottom - BOX.top}"/></clipPath>`,
-    ...one.ticks.x.map(
+    ...drawing.ticks.x.map(
       ([at, value]) =>
         `<path d="M${toX(at)},${BOX.top}V${BOX.bottom}" stroke="${line}"/>${label(toX(at), BOX.bottom + 18, value, 'text-anchor="middle"')}`,
     ),
-    ...one.ticks.y.map(
+    ...drawing.ticks.y.map(
       ([at, value]) =>
         `<path d="M${BOX.left},${toY(at)}H${BOX.right}" stroke="${line}"/>${label(BOX.left - 8, toY(at) + 4, value, 'text-anchor="end"')}`,
     ),
-    label((BOX.left + BOX.right) / 2, HEIGHT - 12, one.axis, 'text-anchor="middle"'),
+    label((BOX.left + BOX.right) / 2, HEIGHT - 12, drawing.axis, 'text-anchor="middle"'),
     `<g clip-path="url(#box)" fill="none">`,
-    ...one.lines.flatMap((each) => strokes(each, one.band, toX, toY)),
+    ...drawing.lines.flatMap((each) => strokes(each, drawing.band, toX, toY)),
     "</g>",
-    ...one.lines.map((each, at) => label(BOX.right + 8, places[at]! + 4, each.label, `fill="${inked(each.colour)}"`)),
+    ...drawing.lines.map((each, at) => label(BOX.right + 8, places[at]! + 4, each.label, `fill="${inked(each.colour)}"`)),
     "</svg>",
   ].join("\n");
 }
 
 function strokes(line: Line, band: boolean, toX: (x: number) => number, toY: (y: number) => number): string[] {
-  const found: string[] = [];
+  const parts: string[] = [];
   const area = new SvgPen();
   if (band) traceBand(area, line, toX, toY);
-  if (String(area)) found.push(`<path d="${area}" fill="${inked(line.colour)}" fill-opacity="0.18"/>`);
+  if (String(area)) parts.push(`<path d="${area}" fill="${inked(line.colour)}" fill-opacity="0.18"/>`);
   const add = (ys: (number | null)[], more: string) => {
     const pen = new SvgPen();
     trace(pen, line.xs, ys, toX, toY);
-    found.push(`<path d="${pen}" stroke="${inked(line.colour)}" ${more}/>`);
+    parts.push(`<path d="${pen}" stroke="${inked(line.colour)}" ${more}/>`);
   };
   if (line.pale) add(line.pale, 'stroke-opacity="0.3"');
   add(line.ys, `stroke-width="1.6"${line.dash.length ? ` stroke-dasharray="${line.dash.join(" ")}"` : ""}`);
-  return found;
+  return parts;
 }
 
 const SHORT: [number, string][] = [
@@ -122,5 +122,5 @@ export async function toPng(svg: string): Promise<Blob> {
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [2 * WIDTH, 2 * HEIGHT];
   canvas.getContext("2d")!.drawImage(image, 0, 0, canvas.width, canvas.height);
-  return new Promise((done) => canvas.toBlob((found) => done(found!), "image/png"));
+  return new Promise((done) => canvas.toBlob((blob) => done(blob!), "image/png"));
 }

@@ -7,17 +7,17 @@ const POINTS = 400;
 
 /** `groupOf` returns the group of a trial and how that group looks. */
 export function grouped(lines: Line[], groupOf: (trial: number) => { name: string; colour: string; dash: number[] } | null): Line[] {
-  const found = new Map<string, { look: { name: string; colour: string; dash: number[] }; lines: Line[] }>();
+  const groups = new Map<string, { look: { name: string; colour: string; dash: number[] }; lines: Line[] }>();
   for (const line of lines) {
     const look = groupOf(line.trial);
     if (!look) continue;
     const key = `${look.name} ${line.group}`;
-    const one = found.get(key) ?? { look, lines: [] };
-    one.lines.push(line);
-    found.set(key, one);
+    const group = groups.get(key) ?? { look, lines: [] };
+    group.lines.push(line);
+    groups.set(key, group);
   }
   const several = new Set(lines.map((line) => line.group)).size > 1;
-  return [...found].map(([key, { look, lines }]) => {
+  return [...groups].map(([key, { look, lines }]) => {
     const [first] = lines as [Line];
     const label = `${look.name} (${lines.length})${several ? ` ${first.group}` : ""}`;
     return { ...together(lines), key, label, short: look.name, colour: look.colour, dash: look.dash, front: true };
@@ -30,8 +30,8 @@ function together(lines: Line[]): Line {
   const ys: (number | null)[] = [];
   const [low, high]: (number | null)[][] = [[], []];
   for (const x of xs) {
-    const values = lines.map((line) => at(line, x)).filter((one) => one !== null);
-    ys.push(values.length ? values.reduce((sum, one) => sum + one, 0) / values.length : null);
+    const values = lines.map((line) => at(line, x)).filter((value) => value !== null);
+    ys.push(values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : null);
     low!.push(values.length ? Math.min(...values) : null);
     high!.push(values.length ? Math.max(...values) : null);
   }

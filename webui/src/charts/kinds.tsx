@@ -10,8 +10,8 @@ const MOST = 12;
 export function Kinds({ looks, by, smaller, drawn, all }: { looks: Looks; by: string; smaller: boolean; drawn: number; all: number }) {
   const { set } = useLink();
   const values = [...looks.values()];
-  const isScale = values.some((one) => one.colour.startsWith("share:"));
-  const front = values.filter((one) => one.front).length;
+  const isScale = values.some((kind) => kind.colour.startsWith("share:"));
+  const front = values.filter((kind) => kind.front).length;
   return (
     <>
       {!by && (
@@ -37,10 +37,10 @@ export function Kinds({ looks, by, smaller, drawn, all }: { looks: Looks; by: st
         !isScale &&
         kindsOf(looks)
           .slice(0, MOST)
-          .map((one) => (
-            <li key={one.why}>
-              <Stroke colour={one.colour} dash={one.dash} /> <span className="cut">{one.why}</span>{" "}
-              <span className="ink3">{one.count}</span>
+          .map((kind) => (
+            <li key={kind.why}>
+              <Stroke colour={kind.colour} dash={kind.dash} /> <span className="cut">{kind.why}</span>{" "}
+              <span className="ink3">{kind.count}</span>
             </li>
           ))}
       <li className="ink3">{smaller ? "lower is better" : "higher is better"}</li>

@@ -20,24 +20,24 @@ const series = (more: Partial<Series> = {}): Series => ({
   ...more,
 });
 const bucketed = series({ raw: false, min: [0, 1, 1], max: [9, 3, 1], mean: [4, 2, 1], counts: [5, 2, 1], gaps: [0, 1, 0], nonFinite: 1 });
-const known = [{ id: 1, startTime: "1970-01-01T00:00:01Z" }];
+const trials = [{ id: 1, startTime: "1970-01-01T00:00:01Z" }];
 const plain = { weight: 0 };
 
 test("a line has the values, and the time since its trial's start if asked for", () => {
-  const [line] = toLines([series()], known, plain);
+  const [line] = toLines([series()], trials, plain);
   expect(line).toMatchObject({ label: "training", xs: [1, 2, 3], ys: [4, 2, 1], low: null, pale: null, gaps: [0, 0, 0] });
-  expect(toLines([series()], known, { ...plain, sinceStart: true })[0]!.xs).toEqual([0, 1, 2]);
+  expect(toLines([series()], trials, { ...plain, sinceStart: true })[0]!.xs).toEqual([0, 1, 2]);
 });
 
 test("with smoothing, the original values remain as a pale line", () => {
-  const [line] = toLines([series()], known, { weight: 0.5 });
+  const [line] = toLines([series()], trials, { weight: 0.5 });
   expect(line!.pale).toEqual([4, 2, 1]);
   expect(line!.ys[0]).toBe(4);
   expect(line!.ys[2]).toBeGreaterThan(1);
 });
 
 test("groups differ by dash, trials by colour and name", () => {
-  const two = [...known, { id: 2, startTime: "1970-01-01T00:00:01Z", label: "3 / 2" }];
+  const two = [...trials, { id: 2, startTime: "1970-01-01T00:00:01Z", label: "3 / 2" }];
   const lines = toLines([series(), series({ group: "validation" }), series({ trialId: 2 }), series({ trialId: 9 })], two, plain);
   expect(lines.map((line) => line.label)).toEqual(["trial 1 training", "trial 1 validation", "3 / 2 training"]);
   expect(lines[0]!.dash).not.toEqual(lines[1]!.dash);
@@ -54,7 +54,7 @@ test("what machines report begins with the first colour, and is called without i
   const of = (...groups: string[]) =>
     toLines(
       groups.map((group) => series({ group })),
-      known,
+      trials,
       plain,
     ).map(({ label, colour }) => [label, colour]);
   expect(of("profile.process")).toEqual([["process", "--s1"]]);
@@ -65,12 +65,12 @@ test("what machines report begins with the first colour, and is called without i
 });
 
 test("the axes cover the extremes if they are shown, and a logarithmic axis only positive values", () => {
-  const lines = toLines([bucketed], known, plain);
+  const lines = toLines([bucketed], trials, plain);
   expect(extent(lines, false, true)!.y[1]).toBeGreaterThan(9);
   expect(extent(lines, false, false)!.y[1]).toBeLessThan(9);
   expect(extent(lines, true, true)!.y[0]).toBeGreaterThan(0);
   expect(extent([], false, true)).toBeNull();
-  const same = extent(toLines([series({ last: [2, 2, 2] })], known, plain), false, true)!;
+  const same = extent(toLines([series({ last: [2, 2, 2] })], trials, plain), false, true)!;
   expect(same.y[0]).toBeLessThan(2);
 });
 
@@ -87,7 +87,7 @@ test("a line breaks at a gap, and a single point is still visible", () => {
 });
 
 test("a band has one part per stretch without a gap", () => {
-  const [line] = toLines([series({ ...bucketed, min: [0, null, 1], max: [9, null, 1] })], known, plain);
+  const [line] = toLines([series({ ...bucketed, min: [0, null, 1], max: [9, null, 1] })], trials, plain);
   const pen = new SvgPen();
   traceBand(
     pen,
@@ -104,19 +104,19 @@ test("on a logarithmic scale, 10 is halfway between 1 and 100", () => {
 });
 
 test("labels keep their distance and stay inside", () => {
-  const found = spread([10, 11, 12, 99], 10, 0, 100);
-  const sorted = [...found].sort((a, b) => a - b);
+  const places = spread([10, 11, 12, 99], 10, 0, 100);
+  const sorted = [...places].sort((a, b) => a - b);
   sorted.slice(1).forEach((place, at) => expect(place - sorted[at]!).toBeGreaterThanOrEqual(10));
-  expect(Math.max(...found)).toBeLessThanOrEqual(100);
+  expect(Math.max(...places)).toBeLessThanOrEqual(100);
 });
 
 test("an exported table has every column, and quotes cells that need it", () => {
-  const lines = toLines([series({ ...bucketed, group: 'a,"b"' })], known, plain);
+  const lines = toLines([series({ ...bucketed, group: 'a,"b"' })], trials, plain);
   expect(toCsv(lines, "batches").split("\n").slice(0, 2)).toEqual([
     "trial,group,metric,batches,last,min,max,mean,count,non_finite",
     '1,"a,""b""",loss,1,4,0,9,4,5,0',
   ]);
-  const hostile = toLines([series({ ...bucketed, group: "=cmd()" })], known, plain);
+  const hostile = toLines([series({ ...bucketed, group: "=cmd()" })], trials, plain);
   expect(toCsv(hostile, "batches").split("\n")[1]).toBe("1,'=cmd(),loss,1,4,0,9,4,5,0");
   expect(toCsv(lines, "epoch").startsWith("trial,group,metric,epoch,batches,last,")).toBe(true);
 });
@@ -127,17 +127,17 @@ test("an address holds one range or none", () => {
 });
 
 test("a group is the mean of its trials in the band of their extremes", () => {
-  const two = [...known, { id: 2, startTime: "1970-01-01T00:00:01Z" }];
+  const two = [...trials, { id: 2, startTime: "1970-01-01T00:00:01Z" }];
   const lines = toLines([series(), series({ trialId: 2, x: [1, 3], last: [0, 2], batches: [1, 3] })], two, plain);
-  const [one] = grouped(lines, () => ({ name: "relu", colour: "--s1", dash: [] }));
-  expect(one).toMatchObject({ label: "relu (2)", xs: [1, 2, 3], ys: [2, 1.5, 1.5], low: [0, 1, 1], high: [4, 2, 2], front: true });
+  const [line] = grouped(lines, () => ({ name: "relu", colour: "--s1", dash: [] }));
+  expect(line).toMatchObject({ label: "relu (2)", xs: [1, 2, 3], ys: [2, 1.5, 1.5], low: [0, 1, 1], high: [4, 2, 2], front: true });
   expect(grouped(lines, (trial) => (trial === 1 ? null : { name: "x", colour: "--s1", dash: [] }))[0]!.ys).toEqual([0, 2]);
 });
 
 test("outliers are clipped only if there are enough values", () => {
   const last = Array.from({ length: 200 }, (_, at) => (at === 7 ? 1e6 : at / 200));
   const x = last.map((_, at) => at);
-  const lines = toLines([series({ x, last, batches: x })], known, plain);
+  const lines = toLines([series({ x, last, batches: x })], trials, plain);
   expect(clipped(lines, false)![1]).toBeLessThan(1);
-  expect(clipped(toLines([series()], known, plain), false)).toBeNull();
+  expect(clipped(toLines([series()], trials, plain), false)).toBeNull();
 });

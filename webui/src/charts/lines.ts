@@ -60,7 +60,7 @@ const place = (group: string) => (FIRST.includes(group) ? FIRST.indexOf(group) :
  */
 const ALONE: Record<string, number> = { training: 1, validation: 2 };
 function aloneSlot(group: string, groups: string[]): number {
-  const others = groups.filter((one) => !(one in ALONE));
+  const others = groups.filter((group) => !(group in ALONE));
   const from = others.length < groups.length ? 3 : 1;
   return ALONE[group] ?? from + (others.indexOf(group) % (SLOTS + 1 - from));
 }
@@ -78,41 +78,41 @@ export interface Style {
 }
 
 /** Lines of trials; those in front come last, so that they are drawn above the others. */
-export function toLines(found: Series[], trials: Known[], style: Style, looks: Looks = new Map()): Line[] {
-  const known = new Map(trials.map((one) => [one.id, one]));
-  const groups = ordered(found.map((one) => one.group));
+export function toLines(series: Series[], trials: Known[], style: Style, looks: Looks = new Map()): Line[] {
+  const byId = new Map(trials.map((trial) => [trial.id, trial]));
+  const groups = ordered(series.map((series) => series.group));
   const alone = trials.length === 1;
-  const lines = found
-    .filter((one) => one.x.length && known.has(one.trialId))
-    .map((one) => {
-      const trial = known.get(one.trialId)!;
-      const look = looks.get(one.trialId) ?? PLAIN;
-      const slot = aloneSlot(one.group, groups);
+  const lines = series
+    .filter((series) => series.x.length && byId.has(series.trialId))
+    .map((series) => {
+      const trial = byId.get(series.trialId)!;
+      const look = looks.get(series.trialId) ?? PLAIN;
+      const slot = aloneSlot(series.group, groups);
       const start = style.sinceStart ? Date.parse(trial.startTime) / 1000 : 0;
-      const xs = start ? one.x.map((x) => x - start) : one.x;
-      const smoothed = style.weight > 0 ? smooth(xs, one.mean ?? one.last, style.weight) : null;
+      const xs = start ? series.x.map((x) => x - start) : series.x;
+      const smoothed = style.weight > 0 ? smooth(xs, series.mean ?? series.last, style.weight) : null;
       const label = trial.label ?? `trial ${trial.id}`;
       return {
-        key: `${one.trialId} ${one.group} ${one.name}`,
-        trial: one.trialId,
-        group: one.group,
-        label: alone ? groupWord(one.group) : groups.length > 1 ? `${label} ${groupWord(one.group)}` : label,
-        short: alone ? groupWord(one.group) : String(trial.id),
+        key: `${series.trialId} ${series.group} ${series.name}`,
+        trial: series.trialId,
+        group: series.group,
+        label: alone ? groupWord(series.group) : groups.length > 1 ? `${label} ${groupWord(series.group)}` : label,
+        short: alone ? groupWord(series.group) : String(trial.id),
         colour: alone ? slotColour(slot) : look.colour,
-        dash: alone ? slotDash(slot) : one.group === groups[0] ? look.dash : DOTTED,
+        dash: alone ? slotDash(slot) : series.group === groups[0] ? look.dash : DOTTED,
         front: alone || look.front,
         xs,
-        ys: smoothed ?? one.last,
-        pale: smoothed ? one.last : null,
-        low: one.min ?? null,
-        high: one.max ?? null,
-        batches: one.batches,
-        gaps: one.gaps ?? one.last.map((value) => (value === null ? 1 : 0)),
-        nonFinite: one.nonFinite,
-        count: one.count,
-        monotone: one.monotone !== false,
+        ys: smoothed ?? series.last,
+        pale: smoothed ? series.last : null,
+        low: series.min ?? null,
+        high: series.max ?? null,
+        batches: series.batches,
+        gaps: series.gaps ?? series.last.map((value) => (value === null ? 1 : 0)),
+        nonFinite: series.nonFinite,
+        count: series.count,
+        monotone: series.monotone !== false,
         end: trial.end ?? "",
-        from: one,
+        from: series,
       };
     });
   return lines.sort((a, b) => Number(a.front) - Number(b.front));
@@ -125,7 +125,7 @@ export interface Extent {
 
 /** Range of the drawn values without the lowest and the highest percent. */
 export function clipped(lines: Line[], log: boolean): [number, number] | null {
-  const values = lines.flatMap((line) => (line.pale ?? line.ys).filter((one): one is number => one !== null && (!log || one > 0)));
+  const values = lines.flatMap((line) => (line.pale ?? line.ys).filter((value): value is number => value !== null && (!log || value > 0)));
   if (values.length < 20) return null;
   const sorted = Float64Array.from(values).sort();
   const [low, high] = [sorted[Math.floor(sorted.length / 100)]!, sorted[Math.ceil((sorted.length * 99) / 100) - 1]!];
@@ -136,9 +136,9 @@ export function clipped(lines: Line[], log: boolean): [number, number] | null {
 export function extent(lines: Line[], log: boolean, band: boolean): Extent | null {
   const [x, y] = [new Span(), new Span()];
   for (const line of lines) {
-    for (const one of line.xs) x.add(one);
+    for (const value of line.xs) x.add(value);
     const columns = [line.ys, line.pale, ...(band ? [line.low, line.high] : [])];
-    for (const column of columns) for (const one of column ?? []) if (one !== null && (!log || one > 0)) y.add(one);
+    for (const column of columns) for (const value of column ?? []) if (value !== null && (!log || value > 0)) y.add(value);
   }
   if (x.low > x.high) return null;
   return { x: x.wide(0, false), y: y.low > y.high ? [log ? 0.1 : 0, 1] : y.wide(0.05, log) };
@@ -178,8 +178,8 @@ export function nearest(xs: ArrayLike<number>, x: number): number {
 export function nearestOf(line: Line, x: number): number {
   if (line.monotone) return nearest(line.xs, x);
   let best = line.xs.length ? 0 : -1;
-  line.xs.forEach((one, at) => {
-    if (Math.abs(one - x) < Math.abs(line.xs[best]! - x)) best = at;
+  line.xs.forEach((value, at) => {
+    if (Math.abs(value - x) < Math.abs(line.xs[best]! - x)) best = at;
   });
   return best;
 }

@@ -14,7 +14,7 @@ const trial = (id: number, more: Partial<Known> = {}): Known => ({
 });
 const chosen = readChosen("2.3")!;
 const colours = (trials: Known[], by: string, more = {}) =>
-  [...looksOf(trials, { by, chosen, smaller: false, ...more }).values()].map((one) => one.colour);
+  [...looksOf(trials, { by, chosen, smaller: false, ...more }).values()].map((look) => look.colour);
 
 test("chosen trials have slots, all others are grey and behind", () => {
   const looks = looksOf([trial(1), trial(2)], { by: "", chosen, smaller: true });

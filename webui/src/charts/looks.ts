@@ -44,18 +44,18 @@ export const stateTint = (state: string) => STATES[state] ?? "--off";
 const whole = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value ?? null));
 
 /** The value that a trial is coloured or grouped by. */
-export function kindOf(one: Known, by: By): unknown {
-  if (by.startsWith("hp.")) return one.hparams[by.slice(3)];
-  if (by === "metric") return one.value;
-  if (by === "state") return one.state;
-  if (by === "tag") return one.tags.join(", ") || "no tag";
-  return one.experimentId;
+export function kindOf(trial: Known, by: By): unknown {
+  if (by.startsWith("hp.")) return trial.hparams[by.slice(3)];
+  if (by === "metric") return trial.value;
+  if (by === "state") return trial.state;
+  if (by === "tag") return trial.tags.join(", ") || "no tag";
+  return trial.experimentId;
 }
 
 /** The metric and columns with more than three distinct numbers use the scale; everything else gets distinct colours. */
 const isScale = (values: unknown[], by: By) => {
-  const known = values.filter((one) => one !== null && one !== undefined);
-  return by === "metric" || (by !== "experiment" && known.every((one) => typeof one === "number") && new Set(known).size > 3);
+  const present = values.filter((value) => value !== null && value !== undefined);
+  return by === "metric" || (by !== "experiment" && present.every((value) => typeof value === "number") && new Set(present).size > 3);
 };
 
 export interface Scale {
@@ -67,14 +67,14 @@ export interface Scale {
 const WIDE = 50;
 
 export function scaleOf(values: unknown[], asked?: "log" | "linear"): Scale {
-  const numbers = values.filter((one): one is number => typeof one === "number" && Number.isFinite(one));
-  const low = numbers.reduce((least, one) => Math.min(least, one), Infinity);
-  const high = numbers.reduce((most, one) => Math.max(most, one), -Infinity);
+  const numbers = values.filter((value): value is number => typeof value === "number" && Number.isFinite(value));
+  const low = numbers.reduce((least, value) => Math.min(least, value), Infinity);
+  const high = numbers.reduce((most, value) => Math.max(most, value), -Infinity);
   return { low, high, log: low > 0 && (asked ? asked === "log" : high / low > WIDE) };
 }
 
 export function shareOn({ low, high, log }: Scale, value: number): number {
-  const map = (one: number) => (log ? Math.log(one) : one);
+  const map = (value: number) => (log ? Math.log(value) : value);
   return high > low ? (map(value) - map(low)) / (map(high) - map(low)) : 1;
 }
 
@@ -88,14 +88,14 @@ interface Asked {
 }
 
 export function looksOf(trials: Known[], { by, chosen, smaller, scale }: Asked): Looks {
-  if (!by) return new Map(trials.map((one) => [one.id, ofChosen(one, chosen)]));
-  const values = trials.map((one) => kindOf(one, by));
+  if (!by) return new Map(trials.map((value) => [value.id, ofChosen(value, chosen)]));
+  const values = trials.map((value) => kindOf(value, by));
   if (isScale(values, by)) {
     const span = scaleOf(values, by === "metric" ? "linear" : scale);
-    return new Map(trials.map((one, at) => [one.id, ofScale(span, values[at], by === "metric" && smaller, chosen.has(one.id))]));
+    return new Map(trials.map((value, at) => [value.id, ofScale(span, values[at], by === "metric" && smaller, chosen.has(value.id))]));
   }
   const kinds = [...new Set(values.map(whole))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
-  return new Map(trials.map((one, at) => [one.id, ofKind(whole(values[at]), kinds, by, chosen.has(one.id))]));
+  return new Map(trials.map((value, at) => [value.id, ofKind(whole(values[at]), kinds, by, chosen.has(value.id))]));
 }
 
 const ofChosen = ({ id }: Known, chosen: Chosen): Look => {
@@ -119,11 +119,11 @@ function ofKind(kind: string, kinds: string[], by: By, front: boolean): Look {
 
 /** Legend of charts that are coloured by kind: each kind with its colour and number of trials. */
 export function kindsOf(looks: Looks): { why: string; colour: string; dash: number[]; count: number }[] {
-  const found = new Map<string, { why: string; colour: string; dash: number[]; count: number }>();
+  const kinds = new Map<string, { why: string; colour: string; dash: number[]; count: number }>();
   for (const { why, colour, dash } of looks.values()) {
-    const one = found.get(why) ?? { why, colour, dash, count: 0 };
-    one.count++;
-    found.set(why, one);
+    const kind = kinds.get(why) ?? { why, colour, dash, count: 0 };
+    kind.count++;
+    kinds.set(why, kind);
   }
-  return [...found.values()].sort((a, b) => a.why.localeCompare(b.why, "en", { numeric: true }));
+  return [...kinds.values()].sort((a, b) => a.why.localeCompare(b.why, "en", { numeric: true }));
 }

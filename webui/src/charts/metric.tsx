@@ -57,10 +57,10 @@ const WIDEST = 5000;
 
 /** The part to request from the server. With time since the start, the range covers that of every trial. */
 function partOf(trials: Curve[], view: View, group: string): Part {
-  const part: Part = { trials: trials.map((one) => one.id), x: SERVER_X[view.x] ?? view.x, width: widthFor(trials.length) };
+  const part: Part = { trials: trials.map((trial) => trial.id), x: SERVER_X[view.x] ?? view.x, width: widthFor(trials.length) };
   if (group) part.group = group;
   if (!view.zoom) return part;
-  const starts = view.x === "since" ? trials.map((one) => Date.parse(one.startTime) / 1000) : [0];
+  const starts = view.x === "since" ? trials.map((trial) => Date.parse(trial.startTime) / 1000) : [0];
   const [from, to] = [view.zoom[0] + Math.min(...starts), view.zoom[1] + Math.max(...starts)];
   const finer = (to - from) / (view.zoom[1] - view.zoom[0]);
   return { ...part, from, to, width: Math.min(WIDEST, Math.ceil(part.width * finer)) };
@@ -72,7 +72,7 @@ const MARKED = 12;
 function marksOf(lines: Line[], trials: Curve[], open: (trial: Curve) => void): Mark[] {
   const some = trials.length > MARKED ? trials.slice(0, 1) : trials;
   return some.flatMap((trial) => {
-    const line = trial.best && lines.find((one) => one.trial === trial.id && one.group === "validation");
+    const line = trial.best && lines.find((line) => line.trial === trial.id && line.group === "validation");
     const at = line ? nearest(line.batches, trial.best!.batches) : -1;
     const y = line?.ys[at];
     if (!line || typeof y !== "number") return [];
@@ -87,7 +87,7 @@ const NONE: ReadonlySet<number> = new Set();
 
 export function MetricChart({
   metric,
-  said,
+  note,
   group = "",
   searched = false,
   smaller = null,
@@ -98,7 +98,7 @@ export function MetricChart({
   ...shared
 }: Shared & {
   metric: string;
-  said?: ReactNode;
+  note?: ReactNode;
   group?: string;
   /** This is the searcher's metric. */
   searched?: boolean;
@@ -114,30 +114,32 @@ export function MetricChart({
   const x = timed ? timedAxis(page.x) : page.x;
   const view = { ...page, x, zoom: x === page.x ? page.zoom : null };
   const navigate = useNavigate();
-  const found = useSeries(partOf(trials, view, group), metric, topics);
+  const answer = useSeries(partOf(trials, view, group), metric, topics);
   const { smooth } = view;
   const lines = useMemo(() => {
-    const shown = (found.data ?? []).filter((one) => isProfile(one.group) === profile && !hidden.has(one.trialId));
+    const shown = (answer.data ?? []).filter((series) => isProfile(series.group) === profile && !hidden.has(series.trialId));
     const made = toLines(shown, trials, { weight: smooth, sinceStart: x === "since" }, looks);
     return together ? grouped(made, (trial) => nameOf(together, trial)) : made;
-  }, [found.data, trials, x, smooth, profile, looks, hidden, together]);
+  }, [answer.data, trials, x, smooth, profile, looks, hidden, together]);
   const marks = useMemo(
     () =>
-      searched && !together ? marksOf(lines, trials, (one) => navigate(`${placeOf(one)}/checkpoints?checkpoint=${one.best!.uuid}`)) : [],
+      searched && !together
+        ? marksOf(lines, trials, (curve) => navigate(`${placeOf(curve)}/checkpoints?checkpoint=${curve.best!.uuid}`))
+        : [],
     [lines, trials, searched, together, navigate],
   );
   // Vertical lines are labelled only once, on the chart of the searcher's metric.
-  const upright = useMemo(() => (searched ? rules : rules?.map((one) => ({ ...one, label: "" }))), [searched, rules]);
+  const upright = useMemo(() => (searched ? rules : rules?.map((rule) => ({ ...rule, label: "" }))), [searched, rules]);
   const open = (id: number) => {
-    const trial = trials.find((one) => one.id === id);
+    const trial = trials.find((trial) => trial.id === id);
     if (trial) navigate(`${placeOf(trial)}/overview`);
   };
-  if (found.error && !found.data) return <Failure error={found.error} />;
+  if (answer.error && !answer.data) return <Failure error={answer.error} />;
   return (
     <Chart
       title={metric}
       called={titleOf(metric, profile).text}
-      said={said}
+      note={note}
       lines={lines}
       axis={view.x}
       log={view.log}
@@ -147,11 +149,11 @@ export function MetricChart({
       zoom={view.zoom}
       height={height}
       smaller={searched ? smaller : null}
-      busy={found.isPending || found.isPlaceholderData}
+      busy={answer.isPending || answer.isPlaceholderData}
       // A zoom on this chart moves the other charts to the axis that the range belongs to.
       onZoom={(range) => view.set(x === page.x ? { z: writeRange(range) } : { x, z: writeRange(range) })}
       onOpen={trials.length > 1 && !together ? open : undefined}
-      place={profile || together ? undefined : (id) => placeOf(trials.find((one) => one.id === id)!)}
+      place={profile || together ? undefined : (id) => placeOf(trials.find((trial) => trial.id === id)!)}
       below={below}
     />
   );

@@ -16,27 +16,27 @@ const GROUPS: Record<string, string> = { avg_metrics: "training", validation_met
 
 /** Names of the metrics of experiments; refetched as they report. */
 export function useNames(experiments: number[], topics: string[]) {
-  const found = useQuery({
+  const answer = useQuery({
     queryKey: ["names", experiments],
     queryFn: async () => {
-      const told = await first<{ metricNames: Name[] }>(`experiments/metrics-stream/metric-names${query({ ids: experiments })}`);
-      return told?.metricNames ?? [];
+      const answer = await first<{ metricNames: Name[] }>(`experiments/metrics-stream/metric-names${query({ ids: experiments })}`);
+      return answer?.metricNames ?? [];
     },
     enabled: experiments.length > 0,
   });
   useAgain(topics, [["names", experiments]], REST_MS);
-  return found;
+  return answer;
 }
 
 /** Numeric metrics of one trial. */
 export const namesOf = (trial: Trial): Name[] =>
   Object.entries(trial.summaryMetrics ?? {}).flatMap(([group, metrics]) =>
     Object.entries(metrics)
-      .filter(([, one]) => one.type === "number")
+      .filter(([, summary]) => summary.type === "number")
       .map(([name]) => ({ group: GROUPS[group] ?? group, name })),
   );
 
 export const isProfile = (group: string) => group.startsWith("profile.");
 
 /** What the worker samples has no batches: its steps are seconds since the run began, and each run starts at zero. */
-export const isTimed = (groups: string[]) => groups.length > 0 && groups.every((one) => one === "profile.process");
+export const isTimed = (groups: string[]) => groups.length > 0 && groups.every((group) => group === "profile.process");

@@ -16,14 +16,14 @@ const PLAIN: Own = { log: null, clip: false, range: null };
 
 /** `name~log~clip~0..1!name~linear` */
 export function readOwn(text: string | null): Map<string, Own> {
-  const found = new Map<string, Own>();
-  for (const one of (text ?? "").split("!").filter(Boolean)) {
-    const [name, ...words] = one.split("~");
+  const byName = new Map<string, Own>();
+  for (const entry of (text ?? "").split("!").filter(Boolean)) {
+    const [name, ...words] = entry.split("~");
     const log = words.includes("log") ? true : words.includes("linear") ? false : null;
     const range = words.map(readRange).find((each) => each !== null) ?? null;
-    if (name) found.set(decodeURIComponent(name), { log, clip: words.includes("clip"), range });
+    if (name) byName.set(decodeURIComponent(name), { log, clip: words.includes("clip"), range });
   }
-  return found;
+  return byName;
 }
 
 const escaped = (name: string) => encodeURIComponent(name).replaceAll("~", "%7e").replaceAll("!", "%21");
@@ -54,7 +54,7 @@ export function usePins(): { pinned: string[]; pin: (name: string) => void } {
   const text = params.get("pin") ?? localStorage.getItem(KEPT) ?? "";
   const pinned = useMemo(() => readNames(text), [text]);
   const pin = (name: string) => {
-    const next = writeNames(pinned.includes(name) ? pinned.filter((one) => one !== name) : [...pinned, name]);
+    const next = writeNames(pinned.includes(name) ? pinned.filter((other) => other !== name) : [...pinned, name]);
     localStorage.setItem(KEPT, next);
     set({ pin: params.has("pin") || next ? next : "" });
   };

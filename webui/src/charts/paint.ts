@@ -14,7 +14,7 @@ const [LETTER, LEAST_ROOM, MOST_ROOM] = [6.6, 22, 92];
 /** The lines to label: if a trial has several groups, only the first one. */
 export function labelled(lines: Line[]): Line[] {
   const front = lines.filter((line) => line.front);
-  const once = front.filter((line, at) => front.findIndex((one) => one.trial === line.trial && one.short === line.short) === at);
+  const once = front.filter((line, at) => front.findIndex((other) => other.trial === line.trial && other.short === line.short) === at);
   // A single line needs no label.
   return once.length <= LABELS && lines.length > 1 ? once : [];
 }
@@ -136,7 +136,7 @@ function stroke(ctx: CanvasRenderingContext2D, line: Line, ys: (number | null)[]
   // If x is not monotone, a thin line shows the order of the batches.
   ctx.lineWidth = 1.5 * width * (line.monotone ? 1 : 0.5);
   ctx.globalAlpha = before * alpha;
-  ctx.setLineDash(line.dash.map((one) => one * devicePixelRatio));
+  ctx.setLineDash(line.dash.map((length) => length * devicePixelRatio));
   ctx.stroke();
   ctx.setLineDash([]);
   ctx.globalAlpha = before;
@@ -207,11 +207,11 @@ function star(ctx: CanvasRenderingContext2D, x: number, y: number, size: number)
 
 function labels(ctx: CanvasRenderingContext2D, lines: Line[], room: number, toY: To, bbox: uPlot.BBox, ratio: number) {
   const ended = lines.flatMap((line) => {
-    const y = line.ys.findLast((one) => one !== null);
+    const y = line.ys.findLast((y) => y !== null);
     return y === null || y === undefined ? [] : [{ line, top: toY(y) }];
   });
   const places = spread(
-    ended.map((one) => one.top),
+    ended.map((label) => label.top),
     14 * ratio,
     bbox.top + 5 * ratio,
     bbox.top + bbox.height - 5 * ratio,

@@ -161,7 +161,7 @@ function options(now: { current: PlotProps }, width: number): uPlot.Options {
       {
         ...quiet,
         grid,
-        size: (_, texts) => 16 + 6.4 * Math.max(2, ...(texts ?? []).map((one) => String(one).length)),
+        size: (_, texts) => 16 + 6.4 * Math.max(2, ...(texts ?? []).map((text) => String(text).length)),
         gap: 7,
         space: 34,
         values: (u, splits) => noted("y", splits, log ? logTexts(splits, u.height) : splits.map(tickText)),
@@ -220,7 +220,7 @@ function under(u: uPlot, { lines, extent, log, marks }: PlotProps, left: number,
   const { width, height } = u.bbox;
   const ratio = devicePixelRatio;
   const [toX, toY] = [scaleTo(extent.x, 0, width / ratio), scaleTo(extent.y, height / ratio, 0, log)];
-  const mark = marks.find((one) => Math.hypot(toX(one.x) - left, toY(one.y) - top) < 12);
+  const mark = marks.find((mark) => Math.hypot(toX(mark.x) - left, toY(mark.y) - top) < 12);
   const x = u.posToVal(left, "x");
   let [best, place, reach]: [Line | null, number, number] = [null, -1, REACH_PX];
   for (const line of lines) {

@@ -25,8 +25,8 @@ async function timeOf({ line, at }: Spot): Promise<string | null> {
   const { trialId, group, name } = line.from;
   const batches = line.batches[at];
   const asked = { trialIds: trialId, metricNames: name, group, startBatches: batches, endBatches: batches, maxDatapoints: 1 };
-  const found = await get<Found>(`trials/time-series${query(asked)}`);
-  return found.trials[0]?.metrics.flatMap((one) => one.data)[0]?.time ?? null;
+  const point = await get<Found>(`trials/time-series${query(asked)}`);
+  return point.trials[0]?.metrics.flatMap((metric) => metric.data)[0]?.time ?? null;
 }
 
 export function ToLog({ spot, place, text = "log at this time" }: { spot: Spot; place: (trial: number) => string; text?: string }) {

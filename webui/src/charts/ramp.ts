@@ -9,9 +9,9 @@ function channels(step: number): number[] {
   const text = css(`--r${step}`);
   const before = parsed.get(text);
   if (before) return before;
-  const found = [...text.matchAll(/[\d.]+/g)].slice(0, 3).map(([one]) => Number(one));
-  parsed.set(text, found);
-  return found;
+  const channels = [...text.matchAll(/[\d.]+/g)].slice(0, 3).map(([digits]) => Number(digits));
+  parsed.set(text, channels);
+  return channels;
 }
 
 /** The canvas colour of a position on the scale. */
@@ -19,7 +19,7 @@ export function good(share: number): string {
   const place = Math.min(1, Math.max(0, Number.isFinite(share) ? share : 0)) * (STEPS - 1);
   const below = Math.min(STEPS - 2, Math.floor(place));
   const [from, to] = [channels(below + 1), channels(below + 2)];
-  return `rgb(${from.map((one, at) => Math.round(one + (to[at]! - one) * (place - below))).join(",")})`;
+  return `rgb(${from.map((channel, at) => Math.round(channel + (to[at]! - channel) * (place - below))).join(",")})`;
 }
 
 /** The canvas colour of a rank, for plots of a search: 0 is the best, 1 the worst. */

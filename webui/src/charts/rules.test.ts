@@ -5,14 +5,14 @@ import { placed, type Rule } from "./rules";
 const rule = (at: number, axis = "batches"): Rule => ({ axis, at, label: `rung ${at}` });
 
 test("vertical lines are placed on their own axis only", () => {
-  const found = placed([rule(50), rule(25), rule(400), rule(60, "time")], "batches", [0, 100], 1000);
-  expect(found.map(([one, left]) => [one.at, left])).toEqual([
+  const marks = placed([rule(50), rule(25), rule(400), rule(60, "time")], "batches", [0, 100], 1000);
+  expect(marks.map(([rule, left]) => [rule.at, left])).toEqual([
     [25, 250],
     [50, 500],
   ]);
 });
 
 test("a label that would overlap the one before is left out", () => {
-  const found = placed([rule(10), rule(11), rule(90)], "batches", [0, 100], 1000);
-  expect(found.map(([, , named]) => named)).toEqual([true, false, true]);
+  const marks = placed([rule(10), rule(11), rule(90)], "batches", [0, 100], 1000);
+  expect(marks.map(([, , named]) => named)).toEqual([true, false, true]);
 });

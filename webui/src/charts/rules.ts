@@ -16,13 +16,13 @@ export interface Rule {
 export function placed(rules: Rule[], axis: string, [from, to]: [number, number], width: number, letter = 6): [Rule, number, boolean][] {
   let free = -Infinity;
   return rules
-    .filter((one) => one.axis === axis && one.at >= from && one.at <= to)
+    .filter((rule) => rule.axis === axis && rule.at >= from && rule.at <= to)
     .toSorted((a, b) => a.at - b.at)
-    .map((one) => {
-      const left = ((one.at - from) / (to - from)) * width;
+    .map((rule) => {
+      const left = ((rule.at - from) / (to - from)) * width;
       const named = left >= free;
-      if (named) free = left + (one.label.length + 2) * letter;
-      return [one, left, named];
+      if (named) free = left + (rule.label.length + 2) * letter;
+      return [rule, left, named];
     });
 }
 
@@ -40,12 +40,12 @@ export function paintRules(u: uPlot, rules: Rule[], axis: string, x: [number, nu
   ctx.setLineDash([2 * ratio, 3 * ratio]);
   ctx.font = `${10.5 * ratio}px ${FONT}`;
   ctx.textBaseline = "bottom";
-  for (const [one, left, named] of placed(rules, axis, x, bbox.width, 6 * ratio)) {
+  for (const [rule, left, named] of placed(rules, axis, x, bbox.width, 6 * ratio)) {
     ctx.beginPath();
     ctx.moveTo(bbox.left + left, bbox.top);
     ctx.lineTo(bbox.left + left, bbox.top + bbox.height);
     ctx.stroke();
-    if (named) ctx.fillText(one.label, bbox.left + left + 4 * ratio, bbox.top + bbox.height - 3 * ratio);
+    if (named) ctx.fillText(rule.label, bbox.left + left + 4 * ratio, bbox.top + bbox.height - 3 * ratio);
   }
   ctx.restore();
 }

@@ -2,13 +2,13 @@ import { expect, test } from "vitest";
 
 import { chartsOf, finding, isOpen, pinnedFirst, sectionsOf } from "./sections";
 
-const names = (...told: string[]) =>
-  told.map((one) => {
-    const [group, name] = one.split(":");
+const names = (...given: string[]) =>
+  given.map((each) => {
+    const [group, name] = each.split(":");
     return name ? { group: group!, name } : { group: "training", name: group! };
   });
 const titles = (given: ReturnType<typeof names>, searched = "") =>
-  sectionsOf(chartsOf(given), searched).map((one) => [one.title, one.charts.map((each) => each.name)]);
+  sectionsOf(chartsOf(given), searched).map((name) => [name.title, name.charts.map((each) => each.name)]);
 
 test("metrics with a common prefix before a slash or dot form a section, machine metrics last", () => {
   expect(titles(names("profile.gpu:gpu0", "loss", "layer/1", "layer/2", "layer/10", "opt.lr", "opt.wd", "alone/x"))).toEqual([
@@ -26,7 +26,7 @@ test("the searcher's metric comes first, then metrics in both training and valid
 
 test("pinned charts come first, in their order, and leave their sections", () => {
   const sections = pinnedFirst(sectionsOf(chartsOf(names("a", "b", "x/1", "x/2")), ""), ["x/2", "gone", "a"]);
-  expect(sections.map((one) => [one.title, one.charts.map((each) => each.name)])).toEqual([
+  expect(sections.map((name) => [name.title, name.charts.map((each) => each.name)])).toEqual([
     ["Pinned", ["x/2", "a"]],
     ["", ["b"]],
     ["x", ["x/1"]],
@@ -42,7 +42,7 @@ test("numbered layers form one section", () => {
 
 test("every word of the search must match", () => {
   const charts = chartsOf(names("layer.1/grad_norm", "layer.2/norm", "loss"));
-  expect(finding(charts, "Layer NORM").map((one) => one.name)).toEqual(["layer.1/grad_norm", "layer.2/norm"]);
+  expect(finding(charts, "Layer NORM").map((name) => name.name)).toEqual(["layer.1/grad_norm", "layer.2/norm"]);
   expect(finding(charts, " ")).toHaveLength(3);
 });
 

@@ -23,26 +23,26 @@ const AXES = new Set(["epoch", "epochs", "step", "steps", "batch", "batches", "t
 export const isAxis = (name: string) => AXES.has(name);
 
 export function chartsOf(names: Name[]): Chart[] {
-  const found = new Map<string, { name: string; groups: Set<string>; profile: boolean }>();
+  const byName = new Map<string, { name: string; groups: Set<string>; profile: boolean }>();
   for (const { name, group } of names) {
     if (AXES.has(name)) continue;
     const profile = isProfile(group);
     const key = `${profile} ${name}`;
-    if (!found.has(key)) found.set(key, { name, groups: new Set(), profile });
-    found.get(key)!.groups.add(group);
+    if (!byName.has(key)) byName.set(key, { name, groups: new Set(), profile });
+    byName.get(key)!.groups.add(group);
   }
-  return [...found.values()].map((one) => ({ ...one, groups: [...one.groups].sort() }));
+  return [...byName.values()].map((chart) => ({ ...chart, groups: [...chart.groups].sort() }));
 }
 
 const BOTH = ["training", "validation"];
 /** The searcher's metric first, then metrics in both training and validation, then by name. */
 export function inOrder(charts: Chart[], searched: string): Chart[] {
-  const weight = (one: Chart) => (one.name === searched ? 0 : BOTH.every((group) => one.groups.includes(group)) ? 1 : 2);
+  const weight = (chart: Chart) => (chart.name === searched ? 0 : BOTH.every((group) => chart.groups.includes(group)) ? 1 : 2);
   return [...charts].sort((a, b) => weight(a) - weight(b) || a.name.localeCompare(b.name, "en", { numeric: true }));
 }
 
 /** A number at the end of the prefix is ignored: `layer_07/norm` belongs to `layer`. */
-const prefixOf = (one: Chart) => (one.profile ? "system" : (/^([^/.]+?)[_-]?\d*[/.]./.exec(one.name)?.[1] ?? ""));
+const prefixOf = (chart: Chart) => (chart.profile ? "system" : (/^([^/.]+?)[_-]?\d*[/.]./.exec(chart.name)?.[1] ?? ""));
 
 /** A prefix with a single metric does not make a section. */
 const LEAST = 2;
@@ -51,36 +51,36 @@ const LEAST = 2;
 export function sectionsOf(charts: Chart[], searched: string): Section[] {
   const ordered = inOrder(charts, searched);
   const counts = new Map<string, number>();
-  for (const one of ordered) counts.set(prefixOf(one), (counts.get(prefixOf(one)) ?? 0) + 1);
-  const title = (one: Chart) => {
-    const prefix = prefixOf(one);
+  for (const chart of ordered) counts.set(prefixOf(chart), (counts.get(prefixOf(chart)) ?? 0) + 1);
+  const title = (chart: Chart) => {
+    const prefix = prefixOf(chart);
     return prefix === "system" || counts.get(prefix)! >= LEAST ? prefix : "";
   };
-  const found = new Map<string, Chart[]>();
-  for (const one of ordered) found.set(title(one), [...(found.get(title(one)) ?? []), one]);
-  const weight = (one: string) => (one === "" ? 0 : one === "system" ? 2 : 1);
-  return [...found]
+  const byTitle = new Map<string, Chart[]>();
+  for (const chart of ordered) byTitle.set(title(chart), [...(byTitle.get(title(chart)) ?? []), chart]);
+  const weight = (title: string) => (title === "" ? 0 : title === "system" ? 2 : 1);
+  return [...byTitle]
     .sort(([a], [b]) => weight(a) - weight(b) || a.localeCompare(b, "en", { numeric: true }))
     .map(([title, charts]) => ({ title, charts }));
 }
 
 /** Moves the pinned charts, in the order in which they were pinned, from their sections into one before all others. */
 export function pinnedFirst(sections: Section[], pinned: string[]): Section[] {
-  const known = new Map(sections.flatMap((one) => one.charts).map((one) => [one.name, one]));
-  const mine = pinned.flatMap((name) => known.get(name) ?? []);
+  const byName = new Map(sections.flatMap((section) => section.charts).map((chart) => [chart.name, chart]));
+  const mine = pinned.flatMap((name) => byName.get(name) ?? []);
   if (!mine.length) return sections;
-  const rest = sections.map(({ title, charts }) => ({ title, charts: charts.filter((one) => !pinned.includes(one.name)) }));
-  return [{ title: PINNED, charts: mine }, ...rest.filter((one) => one.charts.length)];
+  const rest = sections.map(({ title, charts }) => ({ title, charts: charts.filter((chart) => !pinned.includes(chart.name)) }));
+  return [{ title: PINNED, charts: mine }, ...rest.filter((section) => section.charts.length)];
 }
 export const PINNED = "Pinned";
 
 /** The charts that match: every word must occur in the name or the title, in any case. */
 export function finding(charts: Chart[], words: string): Chart[] {
   const parts = words.toLowerCase().split(/\s+/).filter(Boolean);
-  const textOf = (one: Chart) => `${one.name} ${titleOf(one.name, one.profile).text}`.toLowerCase();
-  return charts.filter((one) => parts.every((part) => textOf(one).includes(part)));
+  const textOf = (chart: Chart) => `${chart.name} ${titleOf(chart.name, chart.profile).text}`.toLowerCase();
+  return charts.filter((chart) => parts.every((part) => textOf(chart).includes(part)));
 }
 
 const OPEN = 3;
 /** The first three sections are open, and all are during a search, unless the user opened or closed them. */
-export const isOpen = (at: number, said: boolean | undefined, searching: boolean) => said ?? (searching || at < OPEN);
+export const isOpen = (at: number, chosen: boolean | undefined, searching: boolean) => chosen ?? (searching || at < OPEN);

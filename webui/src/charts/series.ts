@@ -45,7 +45,7 @@ const NAMES_AT_ONCE = 20;
 
 interface Gathered {
   names: Set<string>;
-  found: Promise<Series[]>;
+  series: Promise<Series[]>;
 }
 const gathering = new Map<string, Gathered>();
 
@@ -55,12 +55,12 @@ export async function fetchSeries(part: Part, name: string): Promise<Series[]> {
   let batch = gathering.get(key);
   if (!batch || batch.names.size >= NAMES_AT_ONCE) {
     const names = new Set<string>();
-    const made: Gathered = { names, found: soon().then(() => leave(key, made, part)) };
+    const made: Gathered = { names, series: soon().then(() => leave(key, made, part)) };
     batch = made;
     gathering.set(key, made);
   }
   batch.names.add(name);
-  return (await batch.found).filter((one) => one.name === name);
+  return (await batch.series).filter((series) => series.name === name);
 }
 
 function leave(key: string, batch: Gathered, part: Part): Promise<Series[]> {
@@ -74,20 +74,20 @@ async function ask(part: Part, names: string[]): Promise<Series[]> {
   const { trials, ...rest } = part;
   const parts: number[][] = [];
   for (let at = 0; at < trials.length; at += TRIALS_AT_ONCE) parts.push(trials.slice(at, at + TRIALS_AT_ONCE));
-  const found = await Promise.all(parts.map((ids) => get<{ series: Series[] }>(`series${query({ trialIds: ids, names, ...rest })}`)));
-  return found.flatMap((one) => one.series);
+  const answers = await Promise.all(parts.map((ids) => get<{ series: Series[] }>(`series${query({ trialIds: ids, names, ...rest })}`)));
+  return answers.flatMap((answer) => answer.series);
 }
 
 /** A metric's series, refetched when one of the topics changes; the previous ones stay until the new ones arrive. */
 export function useSeries(part: Part, name: string, topics: string[]) {
-  const found = useQuery({
+  const series = useQuery({
     queryKey: ["series", part, name],
     queryFn: () => fetchSeries(part, name),
     enabled: part.trials.length > 0 && name !== "",
     placeholderData: keepPreviousData,
   });
   useAgain(topics, [["series", part, name]]);
-  return found;
+  return series;
 }
 
 /** Buckets per line: as many as pixels for a few trials, fewer if hundreds share a chart. */

@@ -1,11 +1,11 @@
 /** The page's colours, for drawing on canvases. */
 
-const known = new Map<string, string>();
+const colours = new Map<string, string>();
 let probe: HTMLElement | undefined;
 
 /** A token's colour in the current theme, cached because each lookup makes the browser compute styles. */
 export function css(name: string): string {
-  const before = known.get(name);
+  const before = colours.get(name);
   if (before !== undefined) return before;
   // A token holds both themes; only an element that uses it resolves to the current one.
   if (!probe) {
@@ -15,9 +15,9 @@ export function css(name: string): string {
     onTheme(() => {});
   }
   probe.style.color = `var(${name})`;
-  const found = getComputedStyle(probe).color;
-  known.set(name, found);
-  return found;
+  const colour = getComputedStyle(probe).color;
+  colours.set(name, colour);
+  return colour;
 }
 
 /** Calls `again` when the theme changes; returns a function that unsubscribes. */
@@ -25,7 +25,7 @@ export function onTheme(again: () => void): () => void {
   const scheme = matchMedia("(prefers-color-scheme: dark)");
   // Clears the cache before any listener redraws.
   const fresh = () => {
-    known.clear();
+    colours.clear();
     again();
   };
   const theme = new MutationObserver(fresh);

@@ -19,7 +19,7 @@ const lines = (count: number, front: (trial: number) => boolean = () => true): L
     Array.from({ length: count }, (_, at) => ({ id: at + 1, startTime: "" })),
     { weight: 0 },
   ).map((line) => ({ ...line, front: front(line.trial) }));
-const trials = (found: { line: Line }[]) => found.map(({ line }) => line.trial);
+const trials = (values: { line: Line }[]) => values.map(({ line }) => line.trial);
 
 test("at most twelve values, the best first", () => {
   expect(trials(valuesAt(lines(30), 4, true, null))).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);

@@ -17,15 +17,15 @@ export interface Value {
 /** The lines in front, best first if that is known, otherwise from top to bottom. */
 export function valuesAt(lines: Line[], x: number, smaller: boolean | null, lit: number | null): Value[] {
   const front = lines.filter((line) => line.front || line.trial === lit);
-  const found = front.flatMap((line): Value[] => {
+  const values = front.flatMap((line): Value[] => {
     const at = nearestOf(line, x);
     const y = line.ys[at];
     const last = line.xs[line.xs.length - 1]!;
     return y === null || y === undefined || (line.monotone && (x > last || x < line.xs[0]!) && line.xs.length > 1) ? [] : [{ line, y }];
   });
-  found.sort((a, b) => (smaller ? a.y - b.y : b.y - a.y));
-  const shown = found.slice(0, MOST);
-  const mine = found.find(({ line }) => line.trial === lit);
+  values.sort((a, b) => (smaller ? a.y - b.y : b.y - a.y));
+  const shown = values.slice(0, MOST);
+  const mine = values.find(({ line }) => line.trial === lit);
   return mine && !shown.includes(mine) ? [...shown.slice(0, MOST - 1), mine] : shown;
 }
 

@@ -4,15 +4,15 @@ import { finding } from "./sections";
 import { titleOf } from "./titles";
 
 test("machine metrics have plain titles with a unit", () => {
-  const told = (name: string) => Object.values(titleOf(name, true)).join(" | ");
-  expect(told("memory_gb.vm")).toBe("Memory of vm | GB");
-  expect(told("cpu_cores.rank12")).toBe("CPU of rank 12 | cores busy");
-  expect(told("gpu_percent.node-1.lab.0")).toBe("Use of GPU 0 of node-1.lab | %");
-  expect(told("gpu_memory_gb.vm.3")).toBe("Memory of GPU 3 of vm | GB");
-  expect(told("gpu_memory_gb.rank0")).toBe("GPU memory of rank 0 | GB");
-  expect(told("cpu_util_simple")).toBe("CPU | % busy");
+  const title = (name: string) => Object.values(titleOf(name, true)).join(" | ");
+  expect(title("memory_gb.vm")).toBe("Memory of vm | GB");
+  expect(title("cpu_cores.rank12")).toBe("CPU of rank 12 | cores busy");
+  expect(title("gpu_percent.node-1.lab.0")).toBe("Use of GPU 0 of node-1.lab | %");
+  expect(title("gpu_memory_gb.vm.3")).toBe("Memory of GPU 3 of vm | GB");
+  expect(title("gpu_memory_gb.rank0")).toBe("GPU memory of rank 0 | GB");
+  expect(title("cpu_util_simple")).toBe("CPU | % busy");
   // A worker is named after its machine, dots included.
-  expect(told("memory_gb.10.0.0.1")).toBe("Memory of 10.0.0.1 | GB");
+  expect(title("memory_gb.10.0.0.1")).toBe("Memory of 10.0.0.1 | GB");
 });
 
 test("names that scripts chose and unknown names stay as they are", () => {

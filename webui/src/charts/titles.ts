@@ -27,9 +27,9 @@ export interface Title {
 /** Scripts choose the names of their metrics, so those are shown unchanged. */
 export function titleOf(name: string, profile: boolean): Title {
   const [kind = "", ...rest] = name.split(".");
-  const known = profile && Object.hasOwn(KNOWN, kind) ? KNOWN[kind] : undefined;
-  if (!known) return { text: name, unit: "" };
-  const [what, unit] = known;
+  const title = profile && Object.hasOwn(KNOWN, kind) ? KNOWN[kind] : undefined;
+  if (!title) return { text: name, unit: "" };
+  const [what, unit] = title;
   const whose = rest.join(".");
   const rank = /^rank(\d+)$/.exec(whose);
   if (rank) return { text: `${what} of rank ${rank[1]}`, unit };

@@ -20,7 +20,7 @@ interface Props {
   /** Empty if there is only one trial. */
   ways: Ways;
   /** How many of the metrics are shown; null if there is only one chart. */
-  told: string | null;
+  note: string | null;
   /** All metrics shown are known by time only. */
   timed?: boolean;
 }
@@ -35,7 +35,7 @@ const LOG = [
   ["log", "Log"],
 ] as const;
 
-export function Tools({ names, groups, ways, told, timed = false }: Props) {
+export function Tools({ names, groups, ways, note, timed = false }: Props) {
   const page = useView();
   const view = timed ? { ...page, x: timedAxis(page.x) } : page;
   const own = view.x.startsWith("metric:") && !names.includes(view.x.slice(7)) ? [view.x.slice(7)] : [];
@@ -50,10 +50,10 @@ export function Tools({ names, groups, ways, told, timed = false }: Props) {
       ];
   return (
     <div className="toolbar chart-tools">
-      {told !== null && <Search small label="Find a metric" value={view.find} onChange={(q) => view.set({ q })} />}
+      {note !== null && <Search small label="Find a metric" value={view.find} onChange={(q) => view.set({ q })} />}
       <View x={view.x} axes={axes} ways={ways} small />
       <span className={view.find ? "ink3 sm nowrap" : "vh"} role="status">
-        {told}
+        {note}
       </span>
       <span className="sp" />
       <Popover label="More chart options" icon={<Settings2 />} kind="ghost" small>
@@ -116,7 +116,7 @@ function More({ view, groups, ways }: { view: ReturnType<typeof useView>; groups
           above
           label="Group"
           value={params.get("g") ?? ""}
-          options={[["", "all"], ...groups.map((one) => [one, one] as const)]}
+          options={[["", "all"], ...groups.map((group) => [group, group] as const)]}
           onChange={(g) => set({ g })}
         />
       )}

@@ -33,15 +33,15 @@ const ORDERS = [
   ["batches", "most batches first"],
 ] as const;
 
-type Row = { kind: "trial"; one: Listed } | { kind: "head"; text: string };
+type Row = { kind: "trial"; checkpointRow: Listed } | { kind: "head"; text: string };
 
 function rowsOf(trials: Listed[], choice: Choice, order: string, coloured: boolean): Row[] {
   const sorted = [...trials];
   if (order === "id") sorted.sort((a, b) => b.id - a.id);
   if (order === "batches") sorted.sort((a, b) => b.batches - a.batches);
-  const rows = (some: Listed[]) => some.map((one): Row => ({ kind: "trial", one }));
-  const chosen = sorted.filter((one) => choice.chosen.has(one.id));
-  const others = sorted.filter((one) => !choice.chosen.has(one.id));
+  const rows = (some: Listed[]) => some.map((checkpointRow): Row => ({ kind: "trial", checkpointRow }));
+  const chosen = sorted.filter((checkpointRow) => choice.chosen.has(checkpointRow.id));
+  const others = sorted.filter((checkpointRow) => !choice.chosen.has(checkpointRow.id));
   if (!others.length || !chosen.length) return rows(sorted);
   const text = `${others.length.toLocaleString("en")} ${others.length === 1 ? "other" : "others"}${coloured ? "" : ", in grey"}`;
   return [...rows(chosen), { kind: "head", text }, ...rows(others)];
@@ -70,7 +70,7 @@ export function TrialList({
   const fitting = useMemo(() => trials.filter(asks(find)), [trials, find]);
   const rows = useMemo(() => rowsOf(fitting, choice, order, params.has("cb")), [fitting, choice, order, params]);
   const box = useRef<HTMLDivElement>(null);
-  const tall = trials.some((one) => one.of);
+  const tall = trials.some((trial) => trial.of);
   const window = useVirtualizer({
     count: rows.length,
     getScrollElement: () => box.current,
@@ -153,19 +153,26 @@ function Place({ row, start, size, choice, looks }: PlaceProps) {
         {row.text}
       </li>
     );
-  return <Entry one={row.one} style={style} choice={choice} look={looks.get(row.one.id)?.colour ?? slotColour(undefined)} />;
+  return (
+    <Entry
+      checkpointRow={row.checkpointRow}
+      style={style}
+      choice={choice}
+      look={looks.get(row.checkpointRow.id)?.colour ?? slotColour(undefined)}
+    />
+  );
 }
 
-function Entry({ one, style, choice, look }: { one: Listed; style: object; choice: Choice; look: string }) {
+function Entry({ checkpointRow, style, choice, look }: { checkpointRow: Listed; style: object; choice: Choice; look: string }) {
   const navigate = useNavigate();
-  const chosen = choice.chosen.has(one.id);
-  const hidden = choice.hidden.has(one.id);
-  const place = `/experiments/${one.experimentId}/trials/${one.id}/overview`;
+  const chosen = choice.chosen.has(checkpointRow.id);
+  const hidden = choice.hidden.has(checkpointRow.id);
+  const place = `/experiments/${checkpointRow.experimentId}/trials/${checkpointRow.id}/overview`;
   const not = !chosen && choice.full ? `${SLOTS} trials selected, the most that colours can tell apart` : "";
   const press = (event: KeyboardEvent) => {
-    if (event.key === " ") choice.hide(one.id);
+    if (event.key === " ") choice.hide(checkpointRow.id);
     else if (event.key === "Enter" && !event.shiftKey) navigate(place);
-    else if (event.key === "x" && !not) choice.toggle(one.id);
+    else if (event.key === "x" && !not) choice.toggle(checkpointRow.id);
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -174,58 +181,63 @@ function Entry({ one, style, choice, look }: { one: Listed; style: object; choic
     <li
       className={`${chosen ? "" : "off"} ${hidden ? "away" : ""}`}
       style={style}
-      data-lit={lighted() === one.id || undefined}
-      data-trial={one.id}
-      onPointerEnter={() => light(one.id)}
+      data-lit={lighted() === checkpointRow.id || undefined}
+      data-trial={checkpointRow.id}
+      onPointerEnter={() => light(checkpointRow.id)}
     >
-      <Popover label={`Colour of trial ${one.id}`} icon={<i className="sw" style={{ background: styled(look) }} />} kind="ghost" small>
-        {(close) => <Colours one={one.id} choice={choice} onDone={close} />}
+      <Popover
+        label={`Colour of trial ${checkpointRow.id}`}
+        icon={<i className="sw" style={{ background: styled(look) }} />}
+        kind="ghost"
+        small
+      >
+        {(close) => <Colours trial={checkpointRow.id} choice={choice} onDone={close} />}
       </Popover>
       <Link to={place} className="m">
-        {one.id}
+        {checkpointRow.id}
       </Link>
-      <State state={one.state} />
-      <span className="ink3 sm of">{one.of ?? tickText(one.batches)}</span>
-      <b>{one.value === null ? "" : digits(one.value)}</b>
+      <State state={checkpointRow.state} />
+      <span className="ink3 sm of">{checkpointRow.of ?? tickText(checkpointRow.batches)}</span>
+      <b>{checkpointRow.value === null ? "" : digits(checkpointRow.value)}</b>
       <button
         type="button"
         className="pick"
         aria-pressed={chosen}
-        aria-label={`Choose trial ${one.id}`}
-        title={not || `${one.of ? `${one.of} · ` : ""}click to select, Space to show or hide, Enter to open`}
+        aria-label={`Choose trial ${checkpointRow.id}`}
+        title={not || `${checkpointRow.of ? `${checkpointRow.of} · ` : ""}click to select, Space to show or hide, Enter to open`}
         disabled={Boolean(not)}
-        onFocus={() => light(one.id)}
+        onFocus={() => light(checkpointRow.id)}
         onBlur={() => light(null)}
-        onClick={() => choice.toggle(one.id)}
+        onClick={() => choice.toggle(checkpointRow.id)}
         onKeyDown={press}
       />
       <IconButton
         icon={hidden ? <EyeOff /> : <Eye />}
-        label={`${hidden ? "Show" : "Hide"} trial ${one.id}`}
+        label={`${hidden ? "Show" : "Hide"} trial ${checkpointRow.id}`}
         keys="Space"
-        onClick={() => choice.hide(one.id)}
+        onClick={() => choice.hide(checkpointRow.id)}
       />
     </li>
   );
 }
 
-function Colours({ one, choice, onDone }: { one: number; choice: Choice; onDone: () => void }) {
+function Colours({ trial, choice, onDone }: { trial: number; choice: Choice; onDone: () => void }) {
   const slots = Array.from({ length: SLOTS }, (_, at) => at + 1);
   return (
     <div className="slots-of" role="group" aria-label="Colours">
       {slots.map((slot) => {
         const owner = [...choice.chosen].find(([, taken]) => taken === slot)?.[0];
-        const whose = owner === one ? "this trial" : owner ? `trial ${owner}, which gets the old colour` : "free";
+        const whose = owner === trial ? "this trial" : owner ? `trial ${owner}, which gets the old colour` : "free";
         return (
           <button
             key={slot}
             type="button"
-            aria-pressed={owner === one}
+            aria-pressed={owner === trial}
             aria-label={`Colour ${slot}: ${whose}`}
             title={whose}
-            disabled={!choice.chosen.has(one) && (choice.full || Boolean(owner))}
+            disabled={!choice.chosen.has(trial) && (choice.full || Boolean(owner))}
             onClick={() => {
-              choice.recolour(one, slot);
+              choice.recolour(trial, slot);
               onDone();
             }}
           >
@@ -247,7 +259,9 @@ function Foot({ choice, children }: { choice: Choice; children: ReactNode }) {
           small
           icon={<Layers />}
           not={ids.length > 1 ? undefined : "Select two or more trials"}
-          onClick={() => navigate(`/experiments/compare?t=${ids.join(",")}&c=${[...choice.chosen].map((one) => one.join(".")).join(",")}`)}
+          onClick={() =>
+            navigate(`/experiments/compare?t=${ids.join(",")}&c=${[...choice.chosen].map((entry) => entry.join(".")).join(",")}`)
+          }
         >
           Compare {ids.length || ""}
         </Button>

@@ -1,18 +1,18 @@
 import { type ReactNode, useEffect, useRef, useState } from "react";
 
 /** Which parts of the page are in view; one observer serves all of them. */
-const told = new Map<Element, (seen: boolean) => void>();
+const listeners = new Map<Element, (seen: boolean) => void>();
 let observer: IntersectionObserver | undefined;
 
 /** Reports whether an element is in view, or nearly; returns a function that unsubscribes. */
 export function watch(element: Element, tell: (seen: boolean) => void): () => void {
-  observer ??= new IntersectionObserver((entries) => entries.forEach((one) => told.get(one.target)?.(one.isIntersecting)), {
+  observer ??= new IntersectionObserver((entries) => entries.forEach((entry) => listeners.get(entry.target)?.(entry.isIntersecting)), {
     rootMargin: "200px",
   });
-  told.set(element, tell);
+  listeners.set(element, tell);
   observer.observe(element);
   return () => {
-    told.delete(element);
+    listeners.delete(element);
     observer!.unobserve(element);
   };
 }

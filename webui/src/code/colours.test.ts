@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import { languageOf, tokensOf } from "./colours";
 
 test("a token that spans several lines keeps its colour on each", () => {
-  const found = tokensOf('def f():\n    """one\n    two"""\n    return 1', "python");
-  expect(found.map((line) => line.map((one) => one.text).join(""))).toEqual(["def f():", '    """one', '    two"""', "    return 1"]);
-  expect(found[2]!.find((one) => one.text.includes("two"))!.scope).toBe("string");
-  expect(found[3]!.find((one) => one.text === "return")!.scope).toBe("keyword");
+  const tokens = tokensOf('def f():\n    """one\n    two"""\n    return 1', "python");
+  expect(tokens.map((line) => line.map((token) => token.text).join(""))).toEqual(["def f():", '    """one', '    two"""', "    return 1"]);
+  expect(tokens[2]!.find((token) => token.text.includes("two"))!.scope).toBe("string");
+  expect(tokens[3]!.find((token) => token.text === "return")!.scope).toBe("keyword");
 });
 
 test("HTML stays text, and very long or unknown files stay plain", () => {

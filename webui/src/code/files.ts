@@ -13,18 +13,18 @@ const LARGEST = 500_000;
 
 /** Text files, in order. */
 export const files = (tree: FileNode[]): FileNode[] =>
-  tree.flatMap((one) => (one.isDir ? files(one.files) : one.contentLength <= LARGEST ? [one] : []));
+  tree.flatMap((fileNode) => (fileNode.isDir ? files(fileNode.files) : fileNode.contentLength <= LARGEST ? [fileNode] : []));
 
-const text = (base64: string) => new TextDecoder().decode(Uint8Array.from(atob(base64), (one) => one.charCodeAt(0)));
+const text = (base64: string) => new TextDecoder().decode(Uint8Array.from(atob(base64), (byte) => byte.charCodeAt(0)));
 
 export const fileText = async (id: number, path: string): Promise<string> =>
   text((await send<{ file: string }>("POST", `experiments/${id}/file`, { path })).file);
 
 /** The file that a traceback's path refers to: the longest path of the tree that it ends with. */
 export function meant(tree: FileNode[], path: string): string {
-  const known = files(tree)
-    .map((one) => one.path)
-    .filter((one) => path === one || path.endsWith(`/${one}`))
+  const matching = files(tree)
+    .map((file) => file.path)
+    .filter((other) => path === other || path.endsWith(`/${other}`))
     .sort((a, b) => b.length - a.length);
-  return known[0] ?? path;
+  return matching[0] ?? path;
 }

@@ -21,21 +21,22 @@ export type Verb = "pause" | "activate" | "cancel" | "kill" | "archive" | "unarc
 const over = (state: string) => (isOver(state) ? "has ended" : state.startsWith("STOPPING") ? "is stopping" : "");
 
 /** Why the state of an experiment does not permit the action; empty if it does. */
-const NOT: Record<Verb, (one: Experiment) => string> = {
-  pause: (one) =>
-    over(stateName(one.state)) || (one.unmanaged ? "runs outside of the cluster" : stateName(one.state) === "PAUSED" ? "is paused" : ""),
-  activate: (one) => over(stateName(one.state)) || (stateName(one.state) === "PAUSED" ? "" : "is active"),
-  cancel: (one) => over(stateName(one.state)),
-  kill: (one) => (isOver(one.state) ? "has ended" : ""),
-  archive: (one) => (isOver(one.state) ? (one.archived ? "is archived" : "") : unended(one.state)),
-  unarchive: (one) => (one.archived ? "" : "is not archived"),
-  delete: (one) => (isOver(one.state) ? "" : unended(one.state)),
+const NOT: Record<Verb, (experiment: Experiment) => string> = {
+  pause: (experiment) =>
+    over(stateName(experiment.state)) ||
+    (experiment.unmanaged ? "runs outside of the cluster" : stateName(experiment.state) === "PAUSED" ? "is paused" : ""),
+  activate: (experiment) => over(stateName(experiment.state)) || (stateName(experiment.state) === "PAUSED" ? "" : "is active"),
+  cancel: (experiment) => over(stateName(experiment.state)),
+  kill: (experiment) => (isOver(experiment.state) ? "has ended" : ""),
+  archive: (experiment) => (isOver(experiment.state) ? (experiment.archived ? "is archived" : "") : unended(experiment.state)),
+  unarchive: (experiment) => (experiment.archived ? "" : "is not archived"),
+  delete: (experiment) => (isOver(experiment.state) ? "" : unended(experiment.state)),
 };
 
 /** Why this user may not do it to this experiment now: the state of the experiment first, then the user's rights. */
-export function useNot(): (verb: Verb, one: Experiment) => string {
+export function useNot(): (verb: Verb, experiment: Experiment) => string {
   const rights = useRights();
-  return useCallback((verb, one) => NOT[verb](one) || rights(verb === "delete" ? "delete" : "control", one), [rights]);
+  return useCallback((verb, experiment) => NOT[verb](experiment) || rights(verb === "delete" ? "delete" : "control", experiment), [rights]);
 }
 
 export const DONE: Record<Verb, string> = {
@@ -55,8 +56,8 @@ const BIG_BYTES = 1e9;
 const BIG_TRIALS = 10;
 
 /** States in numbers what will be lost; large deletions require typing the name. */
-function question(verb: Verb, one: Experiment) {
-  const named = `experiment ${one.id} “${one.name}”`;
+function question(verb: Verb, experiment: Experiment) {
+  const named = `experiment ${experiment.id} “${experiment.name}”`;
   if (verb === "cancel")
     return {
       title: `Stop ${named}?`,
@@ -76,54 +77,54 @@ function question(verb: Verb, one: Experiment) {
     text: (
       <>
         <b>
-          {many(one.checkpointCount, "checkpoint")}, {size(one.checkpointSize)}
+          {many(experiment.checkpointCount, "checkpoint")}, {size(experiment.checkpointSize)}
         </b>
-        , metrics and logs of {many(one.numTrials, "trial")} are permanently deleted.
+        , metrics and logs of {many(experiment.numTrials, "trial")} are permanently deleted.
       </>
     ),
     verb: "Delete",
     danger: true,
     icon: <Trash2 />,
-    typed: Number(one.checkpointSize) > BIG_BYTES || one.numTrials > BIG_TRIALS ? one.name : undefined,
+    typed: Number(experiment.checkpointSize) > BIG_BYTES || experiment.numTrials > BIG_TRIALS ? experiment.name : undefined,
   };
 }
 
 const ASKS = new Set<Verb>(["cancel", "kill", "delete"]);
 
 /** Performs the action and reports the result. */
-export async function act(client: QueryClient, verb: Verb, one: Experiment) {
-  if (ASKS.has(verb) && !(await ask(question(verb, one)))) return;
+export async function act(client: QueryClient, verb: Verb, experiment: Experiment) {
+  if (ASKS.has(verb) && !(await ask(question(verb, experiment)))) return;
   const does = (what: Verb) =>
-    what === "delete" ? send("DELETE", `experiments/${one.id}`) : send("POST", `experiments/${one.id}/${what}`);
+    what === "delete" ? send("DELETE", `experiments/${experiment.id}`) : send("POST", `experiments/${experiment.id}/${what}`);
   try {
     await does(verb);
     const back = BACK[verb];
     toast({
-      text: `${DONE[verb]} ${one.name}`,
+      text: `${DONE[verb]} ${experiment.name}`,
       undo: back && (() => does(back).finally(() => void client.invalidateQueries())),
     });
   } catch (error) {
-    failed(error, `${one.name} (${one.id})`);
+    failed(error, `${experiment.name} (${experiment.id})`);
   }
   void client.invalidateQueries();
 }
 
 /** The menu of an experiment, and the dialog that it opens. */
-export function useExperimentMenu(): { items: (one: Experiment) => MenuItems; moving: Experiment | null; stopMoving: () => void } {
+export function useExperimentMenu(): { items: (experiment: Experiment) => MenuItems; moving: Experiment | null; stopMoving: () => void } {
   const client = useQueryClient();
   const navigate = useNavigate();
   const [moving, setMoving] = useState<Experiment | null>(null);
   const rights = useRights();
   const whyNot = useNot();
   const items = useCallback(
-    (one: Experiment): MenuItems => {
+    (experiment: Experiment): MenuItems => {
       const item = (name: string, verb: Verb, rest: Partial<MenuItem>): MenuItem => ({
         name,
-        not: whyNot(verb, one),
-        act: () => void act(client, verb, one),
+        not: whyNot(verb, experiment),
+        act: () => void act(client, verb, experiment),
         ...rest,
       });
-      const paused = stateName(one.state) === "PAUSED";
+      const paused = stateName(experiment.state) === "PAUSED";
       return [
         paused ? item("Activate", "activate", { icon: <Play />, keys: "P" }) : item("Pause", "pause", { icon: <Pause />, keys: "P" }),
         {
@@ -131,11 +132,13 @@ export function useExperimentMenu(): { items: (one: Experiment) => MenuItems; mo
           icon: <GitFork />,
           keys: "F",
           not: rights("create", ANYWHERE),
-          act: () => navigate(`/experiments/${one.id}/overview?fork=1`),
+          act: () => navigate(`/experiments/${experiment.id}/overview?fork=1`),
         },
         null,
-        { name: "Move to a project", icon: <FolderInput />, not: rights("control", one), act: () => setMoving(one) },
-        one.archived ? item("Unarchive", "unarchive", { icon: <ArchiveRestore /> }) : item("Archive", "archive", { icon: <Archive /> }),
+        { name: "Move to a project", icon: <FolderInput />, not: rights("control", experiment), act: () => setMoving(experiment) },
+        experiment.archived
+          ? item("Unarchive", "unarchive", { icon: <ArchiveRestore /> })
+          : item("Archive", "archive", { icon: <Archive /> }),
         null,
         item("Stop after this batch", "cancel", { icon: <CircleStop /> }),
         item("Kill", "kill", { icon: <X />, danger: true }),

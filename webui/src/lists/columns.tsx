@@ -29,7 +29,7 @@ const make = (
   id: string,
   head: string,
   width: number | undefined,
-  cell: (one: Experiment, row: Row) => React.ReactNode,
+  cell: (experiment: Experiment, row: Row) => React.ReactNode,
   more: Partial<Column> = {},
 ): Column => ({
   id,
@@ -60,13 +60,13 @@ const tags = ({ labels }: Experiment) => {
 };
 
 /** Progress, or the state in words. */
-function progress(one: Experiment) {
-  const state = stateName(one.state);
+function progress(experiment: Experiment) {
+  const state = stateName(experiment.state);
   if (state === "COMPLETED") return <span className="ink3">100 %</span>;
-  if (one.progress === null || one.progress === undefined) return <span className="ink3">–</span>;
-  if (isOver(one.state)) return <span className="ink3">at {Math.round(one.progress * 100)} %</span>;
-  if (one.progress === 0 && !one.runningTime) return <span className="ink3">not begun</span>;
-  return <Progress value={one.progress} state={one.state} />;
+  if (experiment.progress === null || experiment.progress === undefined) return <span className="ink3">–</span>;
+  if (isOver(experiment.state)) return <span className="ink3">at {Math.round(experiment.progress * 100)} %</span>;
+  if (experiment.progress === 0 && !experiment.runningTime) return <span className="ink3">not begun</span>;
+  return <Progress value={experiment.progress} state={experiment.state} />;
 }
 
 /** How long it ran; the rest of the time since its submission is in the tooltip. */
@@ -95,7 +95,11 @@ const FIXED: Column[] = [
   ),
   make("description", "Description", 220, ({ description }) => <Cut>{description}</Cut>, { least: 120, most: 360 }),
   make("tags", "Tags", 128, tags, { least: 92 }),
-  make("state", "State", 120, (one) => <State state={shownState(one)} why={one.stateReason} />, { small: true, under: true, least: 116 }),
+  make("state", "State", 120, (experiment) => <State state={shownState(experiment)} why={experiment.stateReason} />, {
+    small: true,
+    under: true,
+    least: 116,
+  }),
   make("progress", "Progress", 108, progress),
   make("numTrials", "Trials", 60, ({ numTrials }) => number(numTrials), { num: true, least: 56 }),
   make(
@@ -131,7 +135,7 @@ const FIXED: Column[] = [
     { least: 84, most: 200 },
   ),
   make("startTime", "Started", 104, ({ startTime }) => <Time at={startTime} />, { least: 94 }),
-  make("runningTime", "Ran", 92, (one) => <Ran of={one} />, num),
+  make("runningTime", "Ran", 92, (experiment) => <Ran of={experiment} />, num),
   make("duration", "Since submission", 130, ({ duration: lasted }) => duration(lasted), num),
   make("slotHours", "Slot hours", 90, ({ slotHours }) => number(slotHours, 3), num),
   make("user", "By", 48, ({ username }) => <Avatar name={username} small />),
@@ -158,7 +162,7 @@ const FIXED: Column[] = [
   make("checkpointSize", "Checkpoint size", 110, ({ checkpointSize }) => size(checkpointSize), num),
   make("archived", "Archived", 80, ({ archived }) => (archived ? "yes" : "")),
 ];
-const BY_ID = new Map(FIXED.map((one) => [one.id, one]));
+const BY_ID = new Map(FIXED.map((column) => [column.id, column]));
 
 const DEFAULT = [
   "id",
@@ -199,11 +203,11 @@ export function column(id: string): Column {
 /** The columns on offer: the fixed ones, plus other names from the server's answer. */
 export const offered = (names: string[]): Column[] => [...FIXED, ...names.filter((name) => !BY_ID.has(name)).map(column)];
 
-const CSV: Record<string, (one: Experiment) => unknown> = {
-  tags: (one) => one.labels.join(", "),
-  user: (one) => one.username,
-  state: (one) => one.state.replace("STATE_", ""),
-  searcherMetricsVal: (one) => one.bestTrialSearcherMetric,
+const CSV: Record<string, (experiment: Experiment) => unknown> = {
+  tags: (experiment) => experiment.labels.join(", "),
+  user: (experiment) => experiment.username,
+  state: (experiment) => experiment.state.replace("STATE_", ""),
+  searcherMetricsVal: (experiment) => experiment.bestTrialSearcherMetric,
 };
 
 /** The full value of a cell, for files. */

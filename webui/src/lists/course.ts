@@ -16,22 +16,22 @@ interface Series {
 }
 
 export function useCourses(rows: Row[]): Map<number, number[]> {
-  const told = rows.map((row) => row.experiment).filter((one) => one.bestTrialId !== null);
-  const asked = told.slice(0, MOST);
-  const names = [...new Set(asked.map((one) => one.searcherMetric))];
-  const path = `trials/time-series${query({ trialIds: asked.map((one) => one.bestTrialId), metricNames: names, group: "validation", maxDatapoints: POINTS })}`;
-  const found = useData<Series>(asked.length ? path : null, ["experiments"], true, REST_MS);
+  const ended = rows.map((row) => row.experiment).filter((experiment) => experiment.bestTrialId !== null);
+  const asked = ended.slice(0, MOST);
+  const names = [...new Set(asked.map((experiment) => experiment.searcherMetric))];
+  const path = `trials/time-series${query({ trialIds: asked.map((experiment) => experiment.bestTrialId), metricNames: names, group: "validation", maxDatapoints: POINTS })}`;
+  const answer = useData<Series>(asked.length ? path : null, ["experiments"], true, REST_MS);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the request depends on `rows` alone
   return useMemo(() => {
-    const of = new Map(asked.map((one) => [one.bestTrialId, one] as const));
+    const of = new Map(asked.map((experiment) => [experiment.bestTrialId, experiment] as const));
     return new Map(
-      (found.data?.trials ?? []).flatMap(({ trial, metrics }) => {
-        const one = of.get(trial.id);
+      (answer.data?.trials ?? []).flatMap(({ trial, metrics }) => {
+        const experiment = of.get(trial.id);
         const values = metrics
-          .flatMap(({ data }) => data.map((point) => point.values[one?.searcherMetric ?? ""]))
+          .flatMap(({ data }) => data.map((point) => point.values[experiment?.searcherMetric ?? ""]))
           .filter((value) => typeof value === "number");
-        return one ? [[one.id, values] as const] : [];
+        return experiment ? [[experiment.id, values] as const] : [];
       }),
     );
-  }, [found.data, rows]);
+  }, [answer.data, rows]);
 }

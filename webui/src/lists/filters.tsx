@@ -23,9 +23,9 @@ const UNARY = ["isEmpty", "notEmpty"];
 /** Keeps conditions that are not complete yet, which the query text cannot hold. */
 export function FilterForm({ tree, columns, onChange }: { tree: Group; columns: Column[]; onChange: (tree: Group) => void }) {
   const [draft, setDraft] = useState(tree);
-  const said = format(tree);
+  const written = format(tree);
   // biome-ignore lint/correctness/useExhaustiveDependencies: trees with the same text are equal
-  useEffect(() => setDraft((before) => (format(before) === said ? before : tree)), [said]);
+  useEffect(() => setDraft((before) => (format(before) === written ? before : tree)), [written]);
   const change = (next: Group) => {
     setDraft(next);
     onChange(next);
@@ -50,7 +50,7 @@ function GroupRows({
   onRemove?: () => void;
 }) {
   const put = (at: number, child: Node | null) =>
-    onChange({ ...group, children: group.children.flatMap((one, index) => (index === at ? (child ? [child] : []) : [one])) });
+    onChange({ ...group, children: group.children.flatMap((node, index) => (index === at ? (child ? [child] : []) : [node])) });
   const add = (child: Node) => onChange({ ...group, children: [...group.children, child] });
   return (
     <div className="group">
@@ -82,7 +82,7 @@ function GroupRows({
         child.kind === "group" ? (
           <GroupRows key={at} group={child} columns={columns} onChange={(next) => put(at, next)} onRemove={() => put(at, null)} />
         ) : (
-          <Condition key={at} one={child} columns={columns} onChange={(next) => put(at, next)} onRemove={() => put(at, null)} />
+          <Condition key={at} field={child} columns={columns} onChange={(next) => put(at, next)} onRemove={() => put(at, null)} />
         ),
       )}
     </div>
@@ -90,26 +90,26 @@ function GroupRows({
 }
 
 function Condition({
-  one,
+  field: condition,
   columns,
   onChange,
   onRemove,
 }: {
-  one: Field;
+  field: Field;
   columns: Column[];
   onChange: (field: Field) => void;
   onRemove: () => void;
 }) {
-  const known = columns.some(({ id }) => id === one.columnName);
+  const listed = columns.some(({ id }) => id === condition.columnName);
   return (
     <span className="toolbar">
       <select
         className="sel s"
         aria-label="Column"
-        value={one.columnName}
-        onChange={(event) => onChange({ ...one, columnName: event.target.value })}
+        value={condition.columnName}
+        onChange={(event) => onChange({ ...condition, columnName: event.target.value })}
       >
-        {!known && <option>{one.columnName}</option>}
+        {!listed && <option>{condition.columnName}</option>}
         {columns.map(({ id, head, folder }) => (
           <option key={id} value={id}>
             {folder === "General" ? head : id}
@@ -119,8 +119,8 @@ function Condition({
       <select
         className="sel s"
         aria-label="Operator"
-        value={one.operator}
-        onChange={(event) => onChange({ ...one, operator: event.target.value })}
+        value={condition.operator}
+        onChange={(event) => onChange({ ...condition, operator: event.target.value })}
       >
         {Object.entries(OPERATORS).map(([id, words]) => (
           <option key={id} value={id}>
@@ -128,16 +128,16 @@ function Condition({
           </option>
         ))}
       </select>
-      {!UNARY.includes(one.operator) &&
-        (one.columnName === "state" ? (
+      {!UNARY.includes(condition.operator) &&
+        (condition.columnName === "state" ? (
           <select
             className="sel s"
             aria-label="Value"
-            value={one.value}
-            onChange={(event) => onChange({ ...one, value: event.target.value })}
+            value={condition.value}
+            onChange={(event) => onChange({ ...condition, value: event.target.value })}
           >
             <option value="">any</option>
-            {[...new Set([...STATES, one.value])].filter(Boolean).map((state) => (
+            {[...new Set([...STATES, condition.value])].filter(Boolean).map((state) => (
               <option key={state}>{state}</option>
             ))}
           </select>
@@ -146,11 +146,11 @@ function Condition({
             className="input"
             style={{ width: 180, height: 26 }}
             aria-label="Value"
-            value={one.value}
-            onChange={(event) => onChange({ ...one, value: event.target.value })}
+            value={condition.value}
+            onChange={(event) => onChange({ ...condition, value: event.target.value })}
           />
         ))}
-      <IconButton icon={<X />} label={`Remove condition on ${one.columnName}`} onClick={onRemove} />
+      <IconButton icon={<X />} label={`Remove condition on ${condition.columnName}`} onClick={onRemove} />
     </span>
   );
 }

@@ -30,11 +30,11 @@ export function MoveDialog({ ids, from, onClose }: { ids: number[]; from?: numbe
   const move = async (project: number, name: string) => {
     onClose();
     try {
-      const refused = (await put(project)).results.filter((one) => one.error);
+      const refused = (await put(project)).results.filter((result) => result.error);
       const many = ids.length - refused.length;
       toast({
         kind: refused.length ? "error" : "done",
-        text: `Moved ${many} of ${ids.length} to ${name}${refused.map((one) => `. ${one.id}: ${one.error}`).join("")}`,
+        text: `Moved ${many} of ${ids.length} to ${name}${refused.map((result) => `. ${result.id}: ${result.error}`).join("")}`,
         undo: from && many ? () => put(from) : undefined,
       });
     } catch (error) {
@@ -46,9 +46,9 @@ export function MoveDialog({ ids, from, onClose }: { ids: number[]; from?: numbe
       <Search label="Find a project" value={wanted} onChange={setWanted} />
       <div style={{ maxHeight: "50vh", overflow: "auto" }}>
         {spaces.data?.workspaces
-          .filter((one) => !one.archived)
-          .map((one) => (
-            <Projects key={one.id} id={one.id} name={one.name} wanted={wanted} onMove={move} />
+          .filter((workspace) => !workspace.archived)
+          .map((workspace) => (
+            <Projects key={workspace.id} id={workspace.id} name={workspace.name} wanted={wanted} onMove={move} />
           ))}
       </div>
     </Dialog>
@@ -67,19 +67,21 @@ function Projects({
   onMove: (project: number, name: string) => void;
 }) {
   const rights = useRights();
-  const found = useData<{ projects: Project[] }>(`workspaces/${id}/projects`, ["workspaces"]);
+  const answer = useData<{ projects: Project[] }>(`workspaces/${id}/projects`, ["workspaces"]);
   return (
     <>
-      {found.data?.projects
+      {answer.data?.projects
         .filter(
-          (one) =>
-            !one.archived && !rights("create", { workspaceId: id }) && `${name} / ${one.name}`.toLowerCase().includes(wanted.toLowerCase()),
+          (project) =>
+            !project.archived &&
+            !rights("create", { workspaceId: id }) &&
+            `${name} / ${project.name}`.toLowerCase().includes(wanted.toLowerCase()),
         )
-        .map((one) => (
-          <button key={one.id} type="button" className="mi" onClick={() => onMove(one.id, one.name)}>
+        .map((project) => (
+          <button key={project.id} type="button" className="mi" onClick={() => onMove(project.id, project.name)}>
             <Folder />
             <span className="cut">
-              {name} / {one.name}
+              {name} / {project.name}
             </span>
           </button>
         ))}

@@ -71,20 +71,20 @@ const SIGNS = /^[:=<>~]+$/;
 /** Throws `QueryError`. */
 export function parse(text: string): Group {
   const tokens = split(text);
-  const found = either(tokens);
+  const node = either(tokens);
   if (tokens.length) throw new QueryError(`there is one ${tokens[0]!.kind === ")" ? "closing parenthesis" : tokens[0]!.kind} too many`);
-  return found.kind === "group" ? found : { ...empty(), children: [found] };
+  return node.kind === "group" ? node : { ...empty(), children: [node] };
 }
 
 function split(text: string): Token[] {
-  const found: Token[] = [];
+  const tokens: Token[] = [];
   let at = 0;
   for (;;) {
     while (/\s/.test(text[at] ?? "")) at += 1;
-    if (at >= text.length) return found;
+    if (at >= text.length) return tokens;
     const sign = text[at]!;
     if (sign === "(" || sign === ")") {
-      found.push({ kind: sign });
+      tokens.push({ kind: sign });
       at += 1;
       continue;
     }
@@ -93,8 +93,8 @@ function split(text: string): Token[] {
     if (!matched) throw new QueryError(`cannot be parsed: ${text.slice(at, at + 20)}`);
     at = TERM.lastIndex;
     const word = matched[0];
-    if (word === "OR" || word === "AND") found.push({ kind: word });
-    else found.push({ kind: "term", field: term(matched) });
+    if (word === "OR" || word === "AND") tokens.push({ kind: word });
+    else tokens.push({ kind: "term", field: term(matched) });
   }
 }
 
@@ -102,8 +102,8 @@ function term([, minus, column, sign, raw]: RegExpExecArray): Field {
   const value = unquoted(raw!);
   // Who is still typing a condition wants the list as it was, and not the names that contain `state:`.
   if (sign ? SIGNS.test(raw!) : OPEN.test(raw!)) throw new QueryError(`${column ?? ""}${sign ?? ""}${raw} needs a value`);
-  const found = sign ? leaf(unquoted(column!), sign, value, raw!) : field("name", "contains", value);
-  return minus ? { ...found, operator: OPPOSITE[found.operator]! } : found;
+  const leafNode = sign ? leaf(unquoted(column!), sign, value, raw!) : field("name", "contains", value);
+  return minus ? { ...leafNode, operator: OPPOSITE[leafNode.operator]! } : leafNode;
 }
 
 function leaf(written: string, sign: string, value: string, raw: string): Field {
@@ -118,34 +118,34 @@ function leaf(written: string, sign: string, value: string, raw: string): Field 
 const unquoted = (text: string) => (text.startsWith('"') ? text.slice(1, -1).replace(/\\(.)/g, "$1") : text);
 
 function either(tokens: Token[]): Node {
-  const found = [all(tokens)];
+  const parts = [all(tokens)];
   while (tokens[0]?.kind === "OR") {
     tokens.shift();
-    found.push(all(tokens));
+    parts.push(all(tokens));
   }
-  return found.length === 1 ? found[0]! : { kind: "group", conjunction: "or", children: found };
+  return parts.length === 1 ? parts[0]! : { kind: "group", conjunction: "or", children: parts };
 }
 
 function all(tokens: Token[]): Node {
-  const found: Node[] = [];
+  const parts: Node[] = [];
   for (;;) {
     const next = tokens[0];
     if (next?.kind === "AND") tokens.shift();
     else if (next?.kind === "term") {
       tokens.shift();
-      found.push(next.field);
+      parts.push(next.field);
     } else if (next?.kind === "(") {
       tokens.shift();
-      found.push(either(tokens));
+      parts.push(either(tokens));
       if (tokens.shift()?.kind !== ")") throw new QueryError("a parenthesis is not closed");
     } else break;
   }
-  return found.length === 1 ? found[0]! : { kind: "group", conjunction: "and", children: found };
+  return parts.length === 1 ? parts[0]! : { kind: "group", conjunction: "and", children: parts };
 }
 
 /** The shortest text that `parse` reads as this tree; incomplete conditions are left out. */
 export function format(node: Node): string {
-  if (node.kind === "field") return said(node);
+  if (node.kind === "field") return textOf(node);
   return node.children
     .map((child) => {
       const text = format(child);
@@ -158,7 +158,7 @@ export function format(node: Node): string {
 const quoted = (text: string, plain: RegExp) => (plain.test(text) ? text : `"${text.replace(/["\\]/g, "\\$&")}"`);
 const asValue = (text: string) => ([NONE, SOME, "OR", "AND"].includes(text) ? `"${text}"` : quoted(text, /^[^\s()":]+$/));
 
-function said({ columnName, operator, value }: Field): string {
+function textOf({ columnName, operator, value }: Field): string {
   const column = quoted(SHORT[columnName] ?? columnName, /^[^\s:=<>!()"~-][^\s:=<>!()"~]*$/);
   if (operator === "isEmpty") return `${column}:${NONE}`;
   if (operator === "notEmpty") return `${column}:${SOME}`;

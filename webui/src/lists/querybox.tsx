@@ -7,25 +7,25 @@ import { type Known, problem, type Suggestion, suggestions } from "./suggest";
 
 const SETTLE_MS = 300;
 
-function same(one: string, other: string): boolean {
-  if (one === other) return true;
+function same(text: string, other: string): boolean {
+  if (text === other) return true;
   try {
-    return format(parse(one)) === format(parse(other));
+    return format(parse(text)) === format(parse(other));
   } catch {
     return false;
   }
 }
 
 /** An input that completes a query as it is typed. Errors show below it, and the list keeps the last valid query. */
-export function QueryBox({ text, known, onChange }: { text: string; known: Known; onChange: (text: string) => void }) {
+export function QueryBox({ text, vocabulary, onChange }: { text: string; vocabulary: Known; onChange: (text: string) => void }) {
   const [typed, setTyped] = useState(text);
   const [open, setOpen] = useState(false);
   const below = useId();
   useEffect(() => setTyped((before) => (same(before, text) ? before : text)), [text]);
-  const wrong = useMemo(() => problem(typed, known), [typed, known]);
-  const items = useMemo(() => suggestions(typed, known), [typed, known]);
+  const wrong = useMemo(() => problem(typed, vocabulary), [typed, vocabulary]);
+  const items = useMemo(() => suggestions(typed, vocabulary), [typed, vocabulary]);
   // A query that a completion may still make valid is not an error yet.
-  const told = items.length ? "" : wrong;
+  const shown = items.length ? "" : wrong;
   useEffect(() => {
     const timer = setTimeout(() => typed !== text && !wrong && onChange(typed), SETTLE_MS);
     return () => clearTimeout(timer);
@@ -40,15 +40,15 @@ export function QueryBox({ text, known, onChange }: { text: string; known: Known
         // An open list, even an empty one, hides the page from screen readers.
         open={open && items.length > 0}
         onOpenChange={setOpen}
-        itemToStringValue={(one: Suggestion) => one.text}
+        itemToStringValue={(suggestion: Suggestion) => suggestion.text}
       >
-        <span className={`field q ${told ? "err" : ""}`}>
+        <span className={`field q ${shown ? "err" : ""}`}>
           <Search className="s" />
           <Autocomplete.Input
             type="search"
             aria-label="Query"
             placeholder="state:ACTIVE hp.lr<1e-3 tag:sweep, or a part of the name"
-            aria-invalid={Boolean(told)}
+            aria-invalid={Boolean(shown)}
             aria-describedby={below}
             spellCheck={false}
           />
@@ -57,9 +57,9 @@ export function QueryBox({ text, known, onChange }: { text: string; known: Known
           <Autocomplete.Positioner className="over" sideOffset={4} align="start">
             <Autocomplete.Popup className="menu-box" hidden={!items.length}>
               <Autocomplete.List>
-                {(one: Suggestion) => (
-                  <Autocomplete.Item key={one.said} className="mi mono" value={one}>
-                    <span className="cut">{one.said}</span>
+                {(suggestion: Suggestion) => (
+                  <Autocomplete.Item key={suggestion.label} className="mi mono" value={suggestion}>
+                    <span className="cut">{suggestion.label}</span>
                   </Autocomplete.Item>
                 )}
               </Autocomplete.List>
@@ -67,11 +67,11 @@ export function QueryBox({ text, known, onChange }: { text: string; known: Known
           </Autocomplete.Positioner>
         </Autocomplete.Portal>
       </Autocomplete.Root>
-      <div id={below} className={told ? "hint err" : "vh"} role="status">
-        {told && (
+      <div id={below} className={shown ? "hint err" : "vh"} role="status">
+        {shown && (
           <>
             <TriangleAlert className="s" />
-            <span>{told} The list still shows the results of the last valid query.</span>
+            <span>{shown} The list still shows the results of the last valid query.</span>
           </>
         )}
       </div>

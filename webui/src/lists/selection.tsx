@@ -50,20 +50,20 @@ export function Selection({
   const [busy, setBusy] = useState(false);
   const whyNot = useNot();
   const rights = useRights();
-  const fitting = (verb: Verb) => chosen.filter((one) => !whyNot(verb, one));
+  const fitting = (verb: Verb) => chosen.filter((experiment) => !whyNot(verb, experiment));
   /** Why none of them can be: the reason that all share, or that there are several. */
   const none = (reasons: string[]) => (new Set(reasons).size === 1 ? reasons[0]! : "none of them can be");
   const notAny = (verb: Verb) => {
-    const reasons = chosen.map((one) => whyNot(verb, one));
+    const reasons = chosen.map((experiment) => whyNot(verb, experiment));
     return reasons.every(Boolean) ? none(reasons) : "";
   };
-  const unmovable = chosen.map((one) => rights("control", one));
+  const unmovable = chosen.map((experiment) => rights("control", experiment));
   const send_ = (verb: Verb, experimentIds: number[]) =>
     send<Result>(verb === "delete" ? "DELETE" : "POST", `experiments/${verb}`, { experimentIds }).finally(
       () => void client.invalidateQueries(),
     );
   const go = async (verb: Verb) => {
-    const ids = chosen.map((one) => one.id);
+    const ids = chosen.map((experiment) => experiment.id);
     const many = ids.length === 1 ? `experiment ${ids[0]}` : `${ids.length} experiments`;
     const lost = LOST[verb];
     if (lost && !(await ask({ title: `${NAMES[verb]} ${many}?`, text: lost, verb: NAMES[verb], danger: true }))) return;
@@ -77,8 +77,8 @@ export function Selection({
     setBusy(false);
   };
   const tell = (verb: Verb, results: Result["results"]) => {
-    const refused = results.filter((one) => one.error);
-    const done = results.filter((one) => !one.error).map((one) => one.id);
+    const refused = results.filter((result) => result.error);
+    const done = results.filter((result) => !result.error).map((result) => result.id);
     const back = BACK[verb];
     const more = refused.length > TOLD ? [`${refused.length - TOLD} more`] : [];
     toast({
@@ -88,7 +88,7 @@ export function Selection({
           {DONE[verb]} {done.length} of {results.length}.
           {refused.length > 0 && (
             <ul>
-              {[...refused.slice(0, TOLD).map((one) => `${one.id}: ${one.error}`), ...more].map((text) => (
+              {[...refused.slice(0, TOLD).map((result) => `${result.id}: ${result.error}`), ...more].map((text) => (
                 <li key={text}>{text}</li>
               ))}
             </ul>
@@ -103,7 +103,7 @@ export function Selection({
               onShow(
                 refused
                   .slice(0, LISTED)
-                  .map((one) => `id:${one.id}`)
+                  .map((result) => `id:${result.id}`)
                   .join(" OR "),
               ),
           }
@@ -165,7 +165,7 @@ export function Selection({
         <hr />
         <IconButton icon={<X />} label="Clear selection" onClick={onNone} />
       </div>
-      {moving && <MoveDialog ids={chosen.map((one) => one.id)} onClose={() => setMoving(false)} />}
+      {moving && <MoveDialog ids={chosen.map((experiment) => experiment.id)} onClose={() => setMoving(false)} />}
     </>
   );
 }

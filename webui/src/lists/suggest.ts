@@ -16,7 +16,7 @@ export interface Known {
 }
 export interface Suggestion {
   /** The text to show. */
-  said: string;
+  label: string;
   /** The whole query with the completion applied. */
   text: string;
 }
@@ -40,28 +40,28 @@ function values(column: string, { tags, users, projects }: Known): string[] {
 }
 
 /** Completions of the last word: column names, or values of the column before it. */
-export function suggestions(text: string, known: Known): Suggestion[] {
+export function suggestions(text: string, vocabulary: Known): Suggestion[] {
   const [, before, word] = /^(.*?[\s(-]?)([^\s(]*)$/s.exec(text)!;
   const [, column, sign, begun] = /^([^:=<>~!]+)([:=<>~!]+)(.*)$/.exec(word!) ?? [];
   const fits = (name: string, part: string) => name.toLowerCase().includes(part.toLowerCase());
   if (column !== undefined)
-    return values(column, known)
-      .filter((one) => fits(one, begun!.replace(/^"/, "")) && one !== begun)
+    return values(column, vocabulary)
+      .filter((value) => fits(value, begun!.replace(/^"/, "")) && value !== begun)
       .slice(0, MOST)
-      .map((one) => ({ said: `${column}${sign}${quoted(one)}`, text: `${before}${column}${sign}${quoted(one)} ` }));
+      .map((value) => ({ label: `${column}${sign}${quoted(value)}`, text: `${before}${column}${sign}${quoted(value)} ` }));
   if (!word) return [];
-  const names = [...new Set([...Object.keys(ALIASES), ...known.columns])];
+  const names = [...new Set([...Object.keys(ALIASES), ...vocabulary.columns])];
   return names
-    .filter((one) => fits(one, word) && one !== word)
+    .filter((name) => fits(name, word) && name !== word)
     .toSorted((a, b) => Number(!a.startsWith(word)) - Number(!b.startsWith(word)))
     .slice(0, MOST)
-    .map((one) => ({ said: `${one}:`, text: `${before}${one}:` }));
+    .map((name) => ({ label: `${name}:`, text: `${before}${name}:` }));
 }
 
 /** Unknown words of the query, with the nearest known ones; empty if there are none. */
-export function problem(text: string, known: Known): string {
+export function problem(text: string, vocabulary: Known): string {
   try {
-    return unknown(parse(text), known);
+    return unknown(parse(text), vocabulary);
   } catch (error) {
     if (error instanceof QueryError) return error.message;
     throw error;
@@ -70,23 +70,23 @@ export function problem(text: string, known: Known): string {
 
 const METRIC = /^(metric|hp|training|validation|[\w-]+)\./;
 
-function unknown(node: Node, known: Known): string {
+function unknown(node: Node, vocabulary: Known): string {
   if (node.kind === "group") {
     for (const child of node.children) {
-      const found = unknown(child, known);
-      if (found) return found;
+      const fault = unknown(child, vocabulary);
+      if (fault) return fault;
     }
     return "";
   }
   const { columnName, value } = node;
   const hint = (near: string[]) => (near[0] ? ` Did you mean ${near[0]}?` : "");
   if (
-    known.columns.length &&
-    !known.columns.includes(columnName) &&
+    vocabulary.columns.length &&
+    !vocabulary.columns.includes(columnName) &&
     !Object.values(ALIASES).includes(columnName) &&
     !METRIC.test(columnName)
   )
-    return `there is no column '${columnName}'.${hint(nearest(columnName, [...Object.keys(ALIASES), ...known.columns], 1))}`;
+    return `there is no column '${columnName}'.${hint(nearest(columnName, [...Object.keys(ALIASES), ...vocabulary.columns], 1))}`;
   if (columnName === "state" && value && !STATES.includes(value.toUpperCase()) && !OTHER_STATES.test(value))
     return `there is no state ${value}.${hint(nearest(value, STATES, 1))}`;
   return "";

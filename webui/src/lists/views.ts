@@ -18,11 +18,11 @@ export function savedViews(): SavedView[] {
 }
 
 export function saveView(view: SavedView) {
-  localStorage.setItem(KEY, JSON.stringify([...savedViews().filter((one) => one.name !== view.name), view]));
+  localStorage.setItem(KEY, JSON.stringify([...savedViews().filter((savedView) => savedView.name !== view.name), view]));
 }
 
 export function forgetView(name: string) {
-  localStorage.setItem(KEY, JSON.stringify(savedViews().filter((one) => one.name !== name)));
+  localStorage.setItem(KEY, JSON.stringify(savedViews().filter((savedView) => savedView.name !== name)));
 }
 
 export interface Standing {

@@ -53,14 +53,14 @@ export function Audit() {
     since: instant(of("since")),
     until: instant(of("until")),
   };
-  const found = useData<{ entries: Entry[]; more: boolean }>(
+  const answer = useData<{ entries: Entry[]; more: boolean }>(
     `master/audit${query({ ...wanted, before: of("before"), limit: EACH })}`,
     [],
     true,
   );
   const change = (name: string, value: string) =>
-    ask((known) => {
-      const next = new URLSearchParams(known);
+    ask((params) => {
+      const next = new URLSearchParams(params);
       // A new filter starts at its newest entries.
       next.delete("before");
       if (value) next.set(name, value);
@@ -79,7 +79,7 @@ export function Audit() {
         }
       />
       <Filters of={of} change={change} />
-      <Loaded found={found}>
+      <Loaded answer={answer}>
         {({ entries, more }) => (
           <>
             {entries.length ? (
@@ -127,8 +127,8 @@ function Filters({ of, change }: { of: (name: string) => string; change: (name: 
 
 /** The user and the reason have columns of their own. */
 function alone({ what, reason, username }: Entry): string {
-  const told = reason && what.endsWith(`: ${reason}`) ? what.slice(0, -reason.length - 2) : what;
-  return sentence(unnamed(told, username));
+  const action = reason && what.endsWith(`: ${reason}`) ? what.slice(0, -reason.length - 2) : what;
+  return sentence(unnamed(action, username));
 }
 
 const COLUMNS: Column<Entry>[] = [
@@ -138,9 +138,9 @@ const COLUMNS: Column<Entry>[] = [
     width: 170,
     small: true,
     under: true,
-    cell: (one) => (
-      <Link to={`/system/events?event=${one.position}`} title={`event ${one.position}: ${one.event}`}>
-        <time dateTime={one.time}>{exact(one.time)}</time>
+    cell: (entry) => (
+      <Link to={`/system/events?event=${entry.position}`} title={`event ${entry.position}: ${entry.event}`}>
+        <time dateTime={entry.time}>{exact(entry.time)}</time>
       </Link>
     ),
   },
@@ -149,20 +149,20 @@ const COLUMNS: Column<Entry>[] = [
     head: "User",
     width: 140,
     small: true,
-    cell: (one) => (
-      <span className="cut" title={one.username}>
-        <Avatar name={one.username || "?"} plain small />
-        {one.username}
+    cell: (entry) => (
+      <span className="cut" title={entry.username}>
+        <Avatar name={entry.username || "?"} plain small />
+        {entry.username}
       </span>
     ),
   },
-  { id: "what", head: "What", name: true, wrap: true, cell: (one) => alone(one) },
-  { id: "why", head: "Why", width: 240, wrap: true, cell: (one) => because(one.reason, one.username) },
-  { id: "thing", head: "Object", width: 160, cell: (one) => <Thing name={one.about} /> },
+  { id: "what", head: "What", name: true, wrap: true, cell: (entry) => alone(entry) },
+  { id: "why", head: "Why", width: 240, wrap: true, cell: (entry) => because(entry.reason, entry.username) },
+  { id: "thing", head: "Object", width: 160, cell: (entry) => <Thing name={entry.about} /> },
 ];
 
 const Entries = ({ entries }: { entries: Entry[] }) => (
-  <Table name="Audit" rows={entries} id={(one) => one.position} columns={COLUMNS} store="audit" />
+  <Table name="Audit" rows={entries} id={(entry) => entry.position} columns={COLUMNS} store="audit" />
 );
 
 function Thing({ name }: { name: string }) {

@@ -43,17 +43,17 @@ export function Compare() {
   const [experiments, trials] = [ids(params.get("e")), ids(params.get("t"))];
   const each = Number(params.get("n")) || EACH;
   const view = params.get("v") ?? "";
-  const found = useCompared(experiments, trials, each);
+  const compared = useCompared(experiments, trials, each);
   const [adding, setAdding] = useState(false);
   usePlace({ crumbs: [{ name: "Experiments", to: "/experiments" }, { name: "Compare" }], title: "Compare" });
   const nothing = !experiments.length && !trials.length;
-  const differ = useMemo(() => differences(found.experiments, found.trials), [found.experiments, found.trials]);
-  const told = nothing ? "" : `${many(found.trials.length, "trial")} of ${many(found.experiments.length, "experiment")}`;
+  const differ = useMemo(() => differences(compared.experiments, compared.trials), [compared.experiments, compared.trials]);
+  const count = nothing ? "" : `${many(compared.trials.length, "trial")} of ${many(compared.experiments.length, "experiment")}`;
   return (
     <>
       <PageHead
         title="Compare"
-        beside={told}
+        beside={count}
         actions={
           <>
             {!nothing && (
@@ -67,7 +67,7 @@ export function Compare() {
           </>
         }
       />
-      {found.errors.map((error, at) => (
+      {compared.errors.map((error, at) => (
         <Failure key={at} error={error} />
       ))}
       {nothing ? (
@@ -88,7 +88,7 @@ export function Compare() {
             ]}
             onChange={(v) => set({ v })}
           />
-          {found.pending ? <Loading shape="chart" /> : <View view={view} found={found} rows={differ} />}
+          {compared.pending ? <Loading shape="chart" /> : <View view={view} compared={compared} rows={differ} />}
         </>
       )}
       {adding && (
@@ -115,7 +115,7 @@ function Add({ each, onAdd, onClose }: { each: number | null; onAdd: (trials: nu
   const [text, setText] = useState("");
   const [most, setMost] = useState(String(each ?? EACH));
   const given = text.split(/[\s,]+/).filter(Boolean);
-  const wrong = given.find((one) => !/^[1-9]\d*$/.test(one));
+  const wrong = given.find((id) => !/^[1-9]\d*$/.test(id));
   const add = (event: FormEvent) => {
     event.preventDefault();
     if (wrong || (!given.length && each === null)) return;
@@ -140,8 +140,8 @@ function Add({ each, onAdd, onClose }: { each: number | null; onAdd: (trials: nu
   );
 }
 
-function View({ view, found, rows }: { view: string; found: Found; rows: Difference[] }) {
-  const { experiments, trials } = found;
+function View({ view, compared, rows }: { view: string; compared: Found; rows: Difference[] }) {
+  const { experiments, trials } = compared;
   if (!trials.length)
     return (
       <Card>
@@ -150,27 +150,27 @@ function View({ view, found, rows }: { view: string; found: Found; rows: Differe
     );
   if (view === "details") return <Details trials={trials} rows={rows} looks={NO_LOOKS} all />;
   if (view === "parallel") return <Coordinates experiments={experiments} trials={trials} />;
-  return <Curves found={found} rows={rows} />;
+  return <Curves compared={compared} rows={rows} />;
 }
 const NO_LOOKS: Looks = new Map();
 
-function Curves({ found, rows }: { found: Found; rows: Difference[] }) {
-  const { experiments, trials } = found;
+function Curves({ compared, rows }: { compared: Found; rows: Difference[] }) {
+  const { experiments, trials } = compared;
   const { params } = useLink();
-  const above = useMemo(() => new Map(experiments.map((one) => [one.id, one])), [experiments]);
+  const above = useMemo(() => new Map(experiments.map((experiment) => [experiment.id, experiment])), [experiments]);
   const [first] = experiments;
   const smaller = first ? isSmaller(first) : true;
   const made = trials
     .map((trial) => {
-      const one = above.get(trial.experimentId);
-      return { ...listed(trial, one, false), of: `${trial.experimentId} ${one?.name ?? ""}` };
+      const experiment = above.get(trial.experimentId);
+      return { ...listed(trial, experiment, false), of: `${trial.experimentId} ${experiment?.name ?? ""}` };
     })
     .sort(bestFirst(smaller));
   const key = JSON.stringify(made);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the result depends on the serialized content alone
   const all = useMemo(() => made, [key]);
-  const ranked = useMemo(() => all.map((one) => one.id), [all]);
-  const colours = coloursOf(found, ranked);
+  const ranked = useMemo(() => all.map((trial) => trial.id), [all]);
+  const colours = coloursOf(compared, ranked);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the result depends on the written content alone
   const byDefault = useMemo(() => colours, [writeChosen(colours)]);
   const choice = useChoice(byDefault);
@@ -181,7 +181,7 @@ function Curves({ found, rows }: { found: Found; rows: Difference[] }) {
     [all, together, choice.chosen, smaller],
   );
   const curves = useCurves(trials, (trial) => ({ label: `${trial.experimentId} / ${trial.id}` }));
-  const of = experiments.map((one) => one.id);
+  const of = experiments.map((experiment) => experiment.id);
   const topics = of.map((id) => `experiment.${id}.series`);
   const names = useNames(of, topics);
   return (
@@ -193,7 +193,7 @@ function Curves({ found, rows }: { found: Found; rows: Difference[] }) {
         foot={<span className="ink3 xs">Colours stay with the trial on every page. 7 to 12 are dashed.</span>}
       />
       <div className="stack">
-        <Loaded found={names} shape="chart">
+        <Loaded answer={names} shape="chart">
           {(names) => (
             <Board
               flat

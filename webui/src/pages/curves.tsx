@@ -24,8 +24,8 @@ function path([level, rise, end]: (typeof TRIALS)[number], trial: number): strin
 
 export const Curves = () => (
   <svg className="curves" viewBox={`0 0 ${WIDE} ${HIGH}`} preserveAspectRatio="none" aria-hidden="true">
-    {TRIALS.map((one, trial) => (
-      <polyline key={path(one, trial)} points={path(one, trial)} opacity={one[2] < 1 ? 0.45 : 1} />
+    {TRIALS.map((curve, trial) => (
+      <polyline key={path(curve, trial)} points={path(curve, trial)} opacity={curve[2] < 1 ? 0.45 : 1} />
     ))}
   </svg>
 );

@@ -17,16 +17,30 @@ interface Rebuildable {
 }
 
 const COLUMNS: Column<Rebuildable>[] = [
-  { id: "program", head: "Service", width: 160, name: true, cell: (one) => one.program, value: (one) => one.program },
-  { id: "progress", head: "Rebuild", width: 420, wrap: true, cell: (one) => one.progress || "not running" },
+  {
+    id: "program",
+    head: "Service",
+    width: 160,
+    name: true,
+    cell: (rebuildable) => rebuildable.program,
+    value: (rebuildable) => rebuildable.program,
+  },
+  { id: "progress", head: "Rebuild", width: 420, wrap: true, cell: (rebuildable) => rebuildable.progress || "not running" },
 ];
 
 export function Databases() {
-  const found = useData<{ programs: Rebuildable[] }>("master/rebuild", ["cluster"], true);
-  const rows = found.data?.programs ?? [];
+  const answer = useData<{ programs: Rebuildable[] }>("master/rebuild", ["cluster"], true);
+  const rows = answer.data?.programs ?? [];
   return (
     <Card title="Databases" more="each can be rebuilt from the log" flush>
-      <Table name="Databases" rows={rows} id={(one) => one.program} columns={COLUMNS} actWidth={110} act={(one) => <Rebuild of={one} />} />
+      <Table
+        name="Databases"
+        rows={rows}
+        id={(rebuildable) => rebuildable.program}
+        columns={COLUMNS}
+        actWidth={110}
+        act={(rebuildable) => <Rebuild of={rebuildable} />}
+      />
     </Card>
   );
 }

@@ -40,10 +40,10 @@ export function Events() {
 
 /** A linked event may be far back, so it is fetched by itself. */
 function One({ position }: { position: string }) {
-  const found = useData<{ subject: string; record: unknown; steps: { what: string }[] }>(`events/${position}`);
+  const answer = useData<{ subject: string; record: unknown; steps: { what: string }[] }>(`events/${position}`);
   return (
     <Card title={`Event ${position}`}>
-      <Loaded found={found}>
+      <Loaded answer={answer}>
         {({ record, steps }) => (
           <div className="stack">
             <p>{steps.map((step) => step.what).join(" ← ")}</p>

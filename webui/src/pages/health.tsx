@@ -55,16 +55,22 @@ interface Standing {
 const WORDS: Record<string, string> = { up: "Healthy", degraded: "Something is wrong", down: "Nothing new is decided" };
 
 const REASONS: Column<Reason>[] = [
-  { id: "what", head: "What is wrong", name: true, wrap: true, cell: (one) => one.message },
-  { id: "program", head: "Reported by", width: 130, cell: (one) => one.program, value: (one) => one.program },
-  { id: "since", head: "Since", width: 170, cell: (one) => exact(one.since), value: (one) => one.since },
-  { id: "action", head: "What to do", width: 420, wrap: true, cell: (one) => one.action },
+  { id: "what", head: "What is wrong", name: true, wrap: true, cell: (reason) => reason.message },
+  { id: "program", head: "Reported by", width: 130, cell: (reason) => reason.program, value: (reason) => reason.program },
+  { id: "since", head: "Since", width: 170, cell: (reason) => exact(reason.since), value: (reason) => reason.since },
+  { id: "action", head: "What to do", width: 420, wrap: true, cell: (reason) => reason.action },
 ];
 const PARKED: Column<Parked>[] = [
-  { id: "about", head: "About", name: true, cell: (one) => one.about, value: (one) => one.about },
-  { id: "program", head: "Held by", width: 130, cell: (one) => one.program, value: (one) => one.program },
-  { id: "why", head: "Why", width: 420, wrap: true, cell: (one) => (one.error ? `${one.message}: ${one.error}` : one.message) },
-  { id: "since", head: "Since", width: 170, cell: (one) => exact(one.since), value: (one) => one.since },
+  { id: "about", head: "About", name: true, cell: (parked) => parked.about, value: (parked) => parked.about },
+  { id: "program", head: "Held by", width: 130, cell: (parked) => parked.program, value: (parked) => parked.program },
+  {
+    id: "why",
+    head: "Why",
+    width: 420,
+    wrap: true,
+    cell: (parked) => (parked.error ? `${parked.message}: ${parked.error}` : parked.message),
+  },
+  { id: "since", head: "Since", width: 170, cell: (parked) => exact(parked.since), value: (parked) => parked.since },
 ];
 
 const UNREADABLE: Column<Unreadable>[] = [
@@ -73,18 +79,18 @@ const UNREADABLE: Column<Unreadable>[] = [
     head: "Position",
     width: 110,
     num: true,
-    cell: (one) => one.position.toLocaleString("en"),
-    value: (one) => one.position,
+    cell: (unreadable) => unreadable.position.toLocaleString("en"),
+    value: (unreadable) => unreadable.position,
     small: true,
   },
   {
     id: "subject",
     head: "Subject",
     name: true,
-    cell: (one) => <Cut>{one.subject}</Cut>,
-    value: (one) => one.subject,
+    cell: (unreadable) => <Cut>{unreadable.subject}</Cut>,
+    value: (unreadable) => unreadable.subject,
   },
-  { id: "reason", head: "Why", width: 420, wrap: true, cell: (one) => one.reason },
+  { id: "reason", head: "Why", width: 420, wrap: true, cell: (unreadable) => unreadable.reason },
 ];
 
 const SIGNS: Record<string, string> = { up: "COMPLETED", degraded: "PAUSED" };
@@ -135,7 +141,12 @@ export function Health() {
       </Figures>
       {reasons.length > 0 && (
         <Card title="Conditions" count={reasons.length} flush>
-          <Table name="Conditions" rows={reasons} id={(one) => `${one.condition} ${one.about} ${one.program}`} columns={REASONS} />
+          <Table
+            name="Conditions"
+            rows={reasons}
+            id={(reason) => `${reason.condition} ${reason.about} ${reason.program}`}
+            columns={REASONS}
+          />
         </Card>
       )}
       {standing.length > 0 && <StandingServices rows={standing} />}
@@ -144,10 +155,10 @@ export function Health() {
           <Table
             name="Parked decisions"
             rows={held}
-            id={(one) => `${one.program} ${one.about} ${one.since}`}
+            id={(parked) => `${parked.program} ${parked.about} ${parked.since}`}
             columns={PARKED}
             actWidth={96}
-            act={(one) => <Retry program={one.program} said={`The ${one.program} retries what it parked`} />}
+            act={(parked) => <Retry program={parked.program} confirmation={`The ${parked.program} retries what it parked`} />}
           />
         </Card>
       )}
@@ -158,7 +169,13 @@ export function Health() {
           more={passed.data?.more ? "there are older ones: det master parked" : "every service skips them and continues"}
           flush
         >
-          <Table name="Messages that cannot be read" rows={unreadable} id={(one) => one.position} columns={UNREADABLE} store="unreadable" />
+          <Table
+            name="Messages that cannot be read"
+            rows={unreadable}
+            id={(unreadable) => unreadable.position}
+            columns={UNREADABLE}
+            store="unreadable"
+          />
         </Card>
       )}
       <Card title="Parts">
@@ -189,7 +206,7 @@ function Log() {
   const archive = useData<Standing>("master/archive", ["cluster"]);
   return (
     <Card title="The log">
-      <Loaded found={archive}>
+      <Loaded answer={archive}>
         {({ place, segments, bytes, archived, first, last }) => (
           <div className="stack">
             <Facts

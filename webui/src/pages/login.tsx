@@ -77,9 +77,9 @@ export function Login() {
         <Button type="submit" kind="primary" icon={<LogIn />} disabled={busy} autoFocus>
           Sign in
         </Button>
-        {providers.map((one) => (
-          <LinkButton key={one.ssoUrl} href={one.ssoUrl + query({ return: `/det${from}` })}>
-            Sign in with {one.name}
+        {providers.map((provider) => (
+          <LinkButton key={provider.ssoUrl} href={provider.ssoUrl + query({ return: `/det${from}` })}>
+            Sign in with {provider.name}
           </LinkButton>
         ))}
         {error && !refused ? <Failure error={error} /> : null}

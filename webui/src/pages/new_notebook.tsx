@@ -46,7 +46,7 @@ function Form({ onClose }: { onClose: () => void }) {
     void client.invalidateQueries();
   };
   return (
-    <Dialog title="New notebook" said="Runs JupyterLab on a worker, in the Python environment of the experiments." onClose={onClose}>
+    <Dialog title="New notebook" text="Runs JupyterLab on a worker, in the Python environment of the experiments." onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();

@@ -11,7 +11,7 @@ const process = (program: string, streams: ReturnType<typeof stream>[], savedLat
   streams,
   saved: { position: 9, behind: 0, lateSeconds: savedLate },
 });
-const named = (found: ServicesProgress) => readings(found).map((one) => [one.program, one.stream?.stream]);
+const named = (progress: ServicesProgress) => readings(progress).map((reading) => [reading.program, reading.stream?.stream]);
 
 test("a row for each stream of each process, and for a process that reads none", () => {
   const processes = [process("metrics", [stream("CONTROL"), stream("REPORTS")]), process("archive", [])];

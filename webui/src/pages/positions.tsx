@@ -26,46 +26,47 @@ export function readings({ processes, silent }: ServicesProgress): Reading[] {
       : [{ program: process.program, process }],
   );
   const rows = [...silent.map((program): Reading => ({ program })), ...answered];
-  const urgency = (one: Reading) => (one.process ? Math.max(one.stream?.lateSeconds ?? 0, savedOf(one)?.lateSeconds ?? 0) : Infinity);
+  const urgency = (reading: Reading) =>
+    reading.process ? Math.max(reading.stream?.lateSeconds ?? 0, savedOf(reading)?.lateSeconds ?? 0) : Infinity;
   return rows
-    .map((one) => ({ one, urgency: urgency(one) }))
+    .map((row) => ({ row, urgency: urgency(row) }))
     .toSorted((a, b) => byUrgency(a.urgency, b.urgency))
-    .map(({ one }) => one);
+    .map(({ row }) => row);
 }
 
 const byUrgency = (a: number, b: number) => (a === b ? 0 : b > a ? 1 : -1);
 
 /** Databases are saved up to a position of the main stream. */
-const savedOf = (one: Reading) => (one.stream?.stream === "CONTROL" ? one.process?.saved : null);
+const savedOf = (reading: Reading) => (reading.stream?.stream === "CONTROL" ? reading.process?.saved : null);
 
 const count = (value: number | undefined) => value?.toLocaleString("en") ?? "";
 const late = (seconds: number | undefined) => (seconds === undefined ? "" : seconds < 1 ? "none" : duration(seconds));
 const role = ({ process }: Reading) => (process ? (process.leads ? "leads" : "reads along") : "does not answer");
 
 const COLUMNS: Column<Reading>[] = [
-  { id: "program", head: "Service", name: true, width: 150, cell: (one) => one.program, value: (one) => one.program },
+  { id: "program", head: "Service", name: true, width: 150, cell: (reading) => reading.program, value: (reading) => reading.program },
   {
     id: "role",
     head: "Role",
     width: 130,
-    cell: (one) => <span className={one.process ? "ink3" : "bad"}>{role(one)}</span>,
+    cell: (reading) => <span className={reading.process ? "ink3" : "bad"}>{role(reading)}</span>,
     value: role,
-    title: (one) => one.process && `replica ${one.process.replica}`,
+    title: (reading) => reading.process && `replica ${reading.process.replica}`,
   },
   {
     id: "stream",
     head: "Stream",
     width: 110,
-    cell: (one) => <span className="m">{one.stream?.stream}</span>,
-    value: (one) => one.stream?.stream,
+    cell: (reading) => <span className="m">{reading.stream?.stream}</span>,
+    value: (reading) => reading.stream?.stream,
   },
   {
     id: "position",
     head: "Read up to",
     width: 110,
     num: true,
-    cell: (one) => count(one.stream?.position),
-    value: (one) => one.stream?.position,
+    cell: (reading) => count(reading.stream?.position),
+    value: (reading) => reading.stream?.position,
     small: true,
   },
   {
@@ -73,8 +74,8 @@ const COLUMNS: Column<Reading>[] = [
     head: "Behind",
     width: 100,
     num: true,
-    cell: (one) => count(one.stream?.behind),
-    value: (one) => one.stream?.behind,
+    cell: (reading) => count(reading.stream?.behind),
+    value: (reading) => reading.stream?.behind,
     small: true,
   },
   {
@@ -82,38 +83,38 @@ const COLUMNS: Column<Reading>[] = [
     head: "Delay",
     width: 100,
     num: true,
-    cell: (one) => late(one.stream?.lateSeconds),
-    value: (one) => one.stream?.lateSeconds,
+    cell: (reading) => late(reading.stream?.lateSeconds),
+    value: (reading) => reading.stream?.lateSeconds,
   },
   {
     id: "saved",
     head: "Saved up to",
     width: 110,
     num: true,
-    cell: (one) => count(savedOf(one)?.position),
-    value: (one) => savedOf(one)?.position,
+    cell: (reading) => count(savedOf(reading)?.position),
+    value: (reading) => savedOf(reading)?.position,
   },
   {
     id: "unsaved",
     head: "Not saved",
     width: 100,
     num: true,
-    cell: (one) => count(savedOf(one)?.behind),
-    value: (one) => savedOf(one)?.behind,
+    cell: (reading) => count(savedOf(reading)?.behind),
+    value: (reading) => savedOf(reading)?.behind,
   },
 ];
 
 export function Positions() {
-  const found = useQuery({ ...question<ServicesProgress>("master/positions"), refetchInterval: FRESH_MS });
-  const rows = found.data && readings(found.data);
+  const answer = useQuery({ ...question<ServicesProgress>("master/positions"), refetchInterval: FRESH_MS });
+  const rows = answer.data && readings(answer.data);
   return (
     <Card title="Services" more="how far each has read the log, in messages" flush>
-      <Loaded found={found}>
+      <Loaded answer={answer}>
         {() => (
           <Table
             name="Services"
             rows={rows ?? []}
-            id={(one) => `${one.program} ${one.process?.replica} ${one.stream?.stream}`}
+            id={(reading) => `${reading.program} ${reading.process?.replica} ${reading.stream?.stream}`}
             columns={COLUMNS}
             empty={<Empty title="No service answers">The gateway cannot reach the broker. What is wrong is told above.</Empty>}
           />

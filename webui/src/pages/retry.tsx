@@ -6,11 +6,11 @@ import { useRights } from "../api/rights";
 import { Button } from "../ui/button";
 import { useAct } from "./settings/change";
 
-export function Retry({ program, said }: { program: string; said: string }) {
+export function Retry({ program, confirmation }: { program: string; confirmation: string }) {
   const not = useRights()("administer_cluster");
   const act = useAct();
   return (
-    <Button small icon={<RotateCcw />} not={not} onClick={() => void act("POST", "master/parked/retry", { program }, said)}>
+    <Button small icon={<RotateCcw />} not={not} onClick={() => void act("POST", "master/parked/retry", { program }, confirmation)}>
       Retry
     </Button>
   );

@@ -24,17 +24,17 @@ export interface Standing {
 }
 
 const COLUMNS: Column<Standing>[] = [
-  { id: "program", head: "Service", name: true, cell: (one) => one.program, value: (one) => one.program },
+  { id: "program", head: "Service", name: true, cell: (standing) => standing.program, value: (standing) => standing.program },
   {
     id: "position",
     head: "At event",
     width: 130,
-    cell: (one) => `${one.position.toLocaleString("en")} of ${one.stream}`,
-    value: (one) => one.position,
+    cell: (standing) => `${standing.position.toLocaleString("en")} of ${standing.stream}`,
+    value: (standing) => standing.position,
   },
-  { id: "subject", head: "Subject", width: 220, cell: (one) => <Cut>{one.subject}</Cut>, value: (one) => one.subject },
-  { id: "error", head: "Error", width: 250, wrap: true, cell: (one) => one.error },
-  { id: "since", head: "Since", width: 170, cell: (one) => exact(one.since), value: (one) => one.since },
+  { id: "subject", head: "Subject", width: 220, cell: (standing) => <Cut>{standing.subject}</Cut>, value: (standing) => standing.subject },
+  { id: "error", head: "Error", width: 250, wrap: true, cell: (standing) => standing.error },
+  { id: "since", head: "Since", width: 170, cell: (standing) => exact(standing.since), value: (standing) => standing.since },
 ];
 
 export function StandingServices({ rows }: { rows: Standing[] }) {
@@ -43,12 +43,13 @@ export function StandingServices({ rows }: { rows: Standing[] }) {
       <Table
         name="Services that stand still"
         rows={rows}
-        id={(one) => `${one.program} ${one.stream} ${one.position}`}
+        id={(standing) => `${standing.program} ${standing.stream} ${standing.position}`}
         columns={COLUMNS}
         actWidth={190}
-        act={(one) => (
+        act={(standing) => (
           <>
-            <Retry program={one.program} said={`The ${one.program} tries event ${one.position} again`} /> <Skip of={one} />
+            <Retry program={standing.program} confirmation={`The ${standing.program} tries event ${standing.position} again`} />{" "}
+            <Skip of={standing} />
           </>
         )}
       />
@@ -73,14 +74,14 @@ function SkipForm({ of, onClose }: { of: Standing; onClose: () => void }) {
   const act = useAct();
   const [reason, setReason] = useState("");
   const skip = async () => {
-    const wish = { program: of.program, stream: of.stream, position: of.position, reason };
-    const said = `The ${of.program} skips event ${of.position} and continues`;
-    if (await act("POST", "master/parked/skip", wish, said)) onClose();
+    const request = { program: of.program, stream: of.stream, position: of.position, reason };
+    const confirmation = `The ${of.program} skips event ${of.position} and continues`;
+    if (await act("POST", "master/parked/skip", request, confirmation)) onClose();
   };
   return (
     <Dialog
       title={`Skip event ${of.position} of ${of.stream}?`}
-      said={
+      text={
         `The ${of.program} will never process this event (${of.subject}). Whatever the event changes is lost for this ` +
         "service, and later events that depend on it may fail too. The event stays in the log, and other services keep " +
         "its effects. This cannot be undone: a rebuilt database skips the event as well. If a release can process the " +

@@ -53,20 +53,20 @@ export function Tasks() {
     shells: shells.data?.shells,
     tensorboards: boards.data?.tensorboards,
   };
-  const running = KINDS.flatMap((one) => rows[one.id] ?? []).filter((one) => stateName(one.state) === "RUNNING").length;
+  const running = KINDS.flatMap((kind) => rows[kind.id] ?? []).filter((kind) => stateName(kind.state) === "RUNNING").length;
   return (
     <>
       <PageHead title="Tasks" beside={`${running} running`} actions={<NewNotebook />} />
       <Views
         name="Kinds"
         value={kind}
-        views={KINDS.map((one) => ({ id: one.id, name: one.name, count: rows[one.id]?.length }))}
+        views={KINDS.map((kind) => ({ id: kind.id, name: kind.name, count: rows[kind.id]?.length }))}
         onChange={(id) => setParams(id === "commands" ? {} : { kind: id }, { replace: true })}
       />
-      {kind === "commands" && <Loaded found={commands}>{({ commands }) => <List kind="commands" rows={commands} />}</Loaded>}
-      {kind === "notebooks" && <Loaded found={notebooks}>{({ notebooks }) => <List kind="notebooks" rows={notebooks} />}</Loaded>}
-      {kind === "shells" && <Loaded found={shells}>{({ shells }) => <List kind="shells" rows={shells} />}</Loaded>}
-      {kind === "tensorboards" && <Loaded found={boards}>{({ tensorboards }) => <List kind="tensorboards" rows={tensorboards} />}</Loaded>}
+      {kind === "commands" && <Loaded answer={commands}>{({ commands }) => <List kind="commands" rows={commands} />}</Loaded>}
+      {kind === "notebooks" && <Loaded answer={notebooks}>{({ notebooks }) => <List kind="notebooks" rows={notebooks} />}</Loaded>}
+      {kind === "shells" && <Loaded answer={shells}>{({ shells }) => <List kind="shells" rows={shells} />}</Loaded>}
+      {kind === "tensorboards" && <Loaded answer={boards}>{({ tensorboards }) => <List kind="tensorboards" rows={tensorboards} />}</Loaded>}
     </>
   );
 }
@@ -74,14 +74,14 @@ export function Tasks() {
 function List({ kind, rows }: { kind: Kind; rows: Task[] }) {
   const client = useQueryClient();
   const rights = useRights();
-  const { command, name } = KINDS.find((one) => one.id === kind)!;
-  const kill = async (one: Task) => {
-    if (!(await ask({ title: `Kill ${one.description}?`, text: "It stops immediately.", verb: "Kill", danger: true }))) return;
+  const { command, name } = KINDS.find((entry) => entry.id === kind)!;
+  const kill = async (task: Task) => {
+    if (!(await ask({ title: `Kill ${task.description}?`, text: "It stops immediately.", verb: "Kill", danger: true }))) return;
     try {
-      await send("POST", `${kind}/${one.id}/kill`);
-      toast({ text: `Killed ${one.description}` });
+      await send("POST", `${kind}/${task.id}/kill`);
+      toast({ text: `Killed ${task.description}` });
     } catch (error) {
-      failed(error, one.description);
+      failed(error, task.description);
     }
     void client.invalidateQueries();
   };
@@ -90,24 +90,24 @@ function List({ kind, rows }: { kind: Kind; rows: Task[] }) {
       id: "name",
       head: "Task",
       name: true,
-      cell: (one) => (
-        <Link className="cut" to={`/${kind}/${one.id}/logs`} title={one.description}>
-          {one.description}
+      cell: (task) => (
+        <Link className="cut" to={`/${kind}/${task.id}/logs`} title={task.description}>
+          {task.description}
         </Link>
       ),
-      value: (one) => one.description,
+      value: (task) => task.description,
     },
     {
       id: "state",
       head: "State",
       width: 130,
       small: true,
-      cell: (one) => <State state={one.state} why={one.exitStatus} />,
-      value: (one) => one.state,
+      cell: (task) => <State state={task.state} why={task.exitStatus} />,
+      value: (task) => task.state,
     },
-    { id: "exit", head: "How it ended", width: 260, cell: (one) => <Cut>{one.exitStatus}</Cut> },
-    { id: "start", head: "Started", width: 120, cell: (one) => <Time at={one.startTime} />, value: (one) => one.startTime },
-    { id: "user", head: "By", width: 48, cell: (one) => <Avatar name={one.username} small />, value: (one) => one.username },
+    { id: "exit", head: "How it ended", width: 260, cell: (task) => <Cut>{task.exitStatus}</Cut> },
+    { id: "start", head: "Started", width: 120, cell: (task) => <Time at={task.startTime} />, value: (task) => task.startTime },
+    { id: "user", head: "By", width: 48, cell: (task) => <Avatar name={task.username} small />, value: (task) => task.username },
   ];
   if (!rows.length)
     return (
@@ -125,28 +125,28 @@ function List({ kind, rows }: { kind: Kind; rows: Task[] }) {
     <Table
       name={name}
       rows={rows}
-      id={(one) => one.id}
-      called={(one) => one.description}
+      id={(task) => task.id}
+      called={(task) => task.description}
       columns={columns}
       store={`tasks ${kind}`}
-      act={(one) =>
-        one.serviceAddress && (
-          <LinkButton small href={one.serviceAddress} icon={<ExternalLink />}>
+      act={(task) =>
+        task.serviceAddress && (
+          <LinkButton small href={task.serviceAddress} icon={<ExternalLink />}>
             Open
           </LinkButton>
         )
       }
       actWidth={kind === "tensorboards" || kind === "notebooks" ? 120 : undefined}
-      actions={(one) => [
+      actions={(task) => [
         ...(kind === "shells"
-          ? [{ name: "Copy det shell open", icon: <Copy />, act: () => void navigator.clipboard?.writeText(`det shell open ${one.id}`) }]
+          ? [{ name: "Copy det shell open", icon: <Copy />, act: () => void navigator.clipboard?.writeText(`det shell open ${task.id}`) }]
           : []),
         {
           name: "Kill",
           icon: <X />,
           danger: true,
-          not: one.state === "STATE_TERMINATED" ? "has ended" : rights("control_task", one),
-          act: () => void kill(one),
+          not: task.state === "STATE_TERMINATED" ? "has ended" : rights("control_task", task),
+          act: () => void kill(task),
         },
       ]}
     />

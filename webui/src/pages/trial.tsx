@@ -41,18 +41,18 @@ export function TrialPage() {
   const id = Number(useParams().trial);
   const tab = useParams().tab ?? "overview";
   const topics = [`trial.${id}`, `trial.${id}.series`];
-  const found = useData<{ trial: Trial }>(`trials/${id}`, topics, false, REST_MS);
-  const experiment = found.data?.trial.experimentId;
+  const answer = useData<{ trial: Trial }>(`trials/${id}`, topics, false, REST_MS);
+  const experiment = answer.data?.trial.experimentId;
   const above = useData<{ experiment: Experiment }>(
     experiment ? `experiments/${experiment}` : null,
     experiment ? [`experiment.${experiment}`] : [],
   );
-  if (found.error instanceof ApiError && found.error.status === 404) return <Gone kind="trial" id={id} />;
+  if (answer.error instanceof ApiError && answer.error.status === 404) return <Gone kind="trial" id={id} />;
   return (
-    <Loaded found={found} shape="page">
+    <Loaded answer={answer} shape="page">
       {({ trial }) => (
         <>
-          <Head trial={trial} one={above.data?.experiment} tab={tab} />
+          <Head trial={trial} experiment={above.data?.experiment} tab={tab} />
           <Tabs
             base={`/experiments/${trial.experimentId}/trials/${id}`}
             tabs={[
@@ -65,7 +65,7 @@ export function TrialPage() {
               { path: "story", name: "Story" },
             ]}
           />
-          <Tab tab={tab} trial={trial} one={above.data?.experiment} topics={topics} />
+          <Tab tab={tab} trial={trial} experiment={above.data?.experiment} topics={topics} />
         </>
       )}
     </Loaded>
@@ -73,12 +73,12 @@ export function TrialPage() {
 }
 
 /** The content of a trial's tab, on the page of its experiment. */
-export function OnlyTrial({ id, tab, one }: { id: number; tab: string; one: Experiment }) {
+export function OnlyTrial({ id, tab, experiment }: { id: number; tab: string; experiment: Experiment }) {
   const topics = [`trial.${id}`, `trial.${id}.series`];
-  const found = useData<{ trial: Trial }>(`trials/${id}`, topics, false, REST_MS);
+  const answer = useData<{ trial: Trial }>(`trials/${id}`, topics, false, REST_MS);
   return (
-    <Loaded found={found} shape="chart">
-      {({ trial }) => <Tab tab={tab} trial={trial} one={one} topics={topics} />}
+    <Loaded answer={answer} shape="chart">
+      {({ trial }) => <Tab tab={tab} trial={trial} experiment={experiment} topics={topics} />}
     </Loaded>
   );
 }
@@ -86,24 +86,24 @@ export function OnlyTrial({ id, tab, one }: { id: number; tab: string; one: Expe
 /** Redirects `/trials/7`, from notes and links, to the page of its experiment. */
 export function TrialAlone() {
   const id = Number(useParams().trial);
-  const found = useData<{ trial: Trial }>(`trials/${id}`);
+  const answer = useData<{ trial: Trial }>(`trials/${id}`);
   return (
-    <Loaded found={found}>{({ trial }) => <Navigate to={`/experiments/${trial.experimentId}/trials/${id}/overview`} replace />}</Loaded>
+    <Loaded answer={answer}>{({ trial }) => <Navigate to={`/experiments/${trial.experimentId}/trials/${id}/overview`} replace />}</Loaded>
   );
 }
 
-function Head({ trial, one, tab }: { trial: Trial; one?: Experiment; tab: string }) {
+function Head({ trial, experiment, tab }: { trial: Trial; experiment?: Experiment; tab: string }) {
   const why = useWhy(trial);
-  const place = usePlaceOf(trial, one);
+  const place = usePlaceOf(trial, experiment);
   const failing = trial.state === "STATE_ERROR";
   usePlace({
     crumbs: [
       { name: "Experiments", to: "/experiments" },
-      ...(one?.projectName ? [{ name: one.projectName, to: `/projects/${one.projectId}/experiments` }] : []),
-      { name: `${trial.experimentId} ${one?.name ?? ""}`, to: `/experiments/${trial.experimentId}/overview` },
+      ...(experiment?.projectName ? [{ name: experiment.projectName, to: `/projects/${experiment.projectId}/experiments` }] : []),
+      { name: `${trial.experimentId} ${experiment?.name ?? ""}`, to: `/experiments/${trial.experimentId}/overview` },
       { name: `Trial ${trial.id}` },
     ],
-    title: `${failing ? "Error · " : ""}Trial ${trial.id} · ${one?.name ?? trial.experimentId}`,
+    title: `${failing ? "Error · " : ""}Trial ${trial.id} · ${experiment?.name ?? trial.experimentId}`,
   });
   return (
     <>
@@ -123,7 +123,7 @@ function Head({ trial, one, tab }: { trial: Trial; one?: Experiment; tab: string
             </Cut>
           ),
         ]}
-        actions={<Acts trial={trial} one={one} log={why?.to ?? logOf(trial)} place={place} />}
+        actions={<Acts trial={trial} experiment={experiment} log={why?.to ?? logOf(trial)} place={place} />}
       />
       {/* The log opens at its cause. */}
       {failing && tab !== "logs" && <FailedNote why={why} reason={trial.stateReason} />}
@@ -152,7 +152,7 @@ function Beside({ trial, place }: { trial: Trial; place: Place }) {
   );
 }
 
-function Acts({ trial, one, log, place }: { trial: Trial; one?: Experiment; log: string; place: Place }) {
+function Acts({ trial, experiment, log, place }: { trial: Trial; experiment?: Experiment; log: string; place: Place }) {
   const [going, setGoing] = useState(false);
   const change = useChange();
   const rights = useRights();
@@ -174,9 +174,20 @@ function Acts({ trial, one, log, place }: { trial: Trial; one?: Experiment; log:
   const others = place.best.filter((id) => id !== trial.id).slice(0, 2);
   const not = !over ? unended(trial.state) : trial.checkpointCount ? undefined : "has no checkpoint";
   const items = [
-    { name: "Continue trial", icon: <StepForward />, not: one ? not || rights("create", one) : "loading", act: () => setGoing(true) },
+    {
+      name: "Continue trial",
+      icon: <StepForward />,
+      not: experiment ? not || rights("create", experiment) : "loading",
+      act: () => setGoing(true),
+    },
     null,
-    { name: "Kill", icon: <X />, danger: true, not: over ? "has ended" : one && rights("control", one), act: () => void kill() },
+    {
+      name: "Kill",
+      icon: <X />,
+      danger: true,
+      not: over ? "has ended" : experiment && rights("control", experiment),
+      act: () => void kill(),
+    },
   ];
   useActionsHere(NO_ACTIONS);
   return (
@@ -190,16 +201,16 @@ function Acts({ trial, one, log, place }: { trial: Trial; one?: Experiment; log:
         {trial.state === "STATE_ERROR" ? "Open log at the cause" : "Open log"}
       </LinkButton>
       <Menu label="More actions" kind="plain" small={false} action="more" items={items} />
-      {going && one && <Continue one={one} trial={trial} onClose={() => setGoing(false)} />}
+      {going && experiment && <Continue experiment={experiment} trial={trial} onClose={() => setGoing(false)} />}
     </>
   );
 }
 const NO_ACTIONS: never[] = [];
 
-function Tab({ tab, trial, one, topics }: { tab: string; trial: Trial; one?: Experiment; topics: string[] }) {
+function Tab({ tab, trial, experiment, topics }: { tab: string; trial: Trial; experiment?: Experiment; topics: string[] }) {
   switch (tab) {
     case "overview":
-      return <TrialOverview trial={trial} one={one} topics={topics} />;
+      return <TrialOverview trial={trial} experiment={experiment} topics={topics} />;
     case "hyperparameters":
       return <Hyperparameters trial={trial} />;
     case "metrics":
@@ -210,7 +221,7 @@ function Tab({ tab, trial, one, topics }: { tab: string; trial: Trial; one?: Exp
         </>
       );
     case "checkpoints":
-      return <Checkpoints of={`trials/${trial.id}`} topics={topics.slice(0, 1)} owned={one} />;
+      return <Checkpoints of={`trials/${trial.id}`} topics={topics.slice(0, 1)} owned={experiment} />;
     case "profiler":
       return <Profiler trial={trial} topics={topics.slice(1)} />;
     case "logs":

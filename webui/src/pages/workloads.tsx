@@ -52,14 +52,14 @@ export function Workloads({ trial, topics }: { trial: Trial; topics: string[] })
   const page = Number(params.get("pg")) || 0;
   const filter = params.get("w") ?? "";
   const path = `trials/${trial.id}/workloads${query({ filter: filter && `FILTER_OPTION_${filter}`, limit: PAGE, offset: page * PAGE, orderBy: "ORDER_BY_DESC" })}`;
-  const found = useData<{ workloads: Workload[]; pagination: Pagination }>(path, topics, true, REST_MS);
+  const answer = useData<{ workloads: Workload[]; pagination: Pagination }>(path, topics, true, REST_MS);
   return (
     <Card
       title="Workloads"
       flush
       more={<Select label="Show" value={filter} options={FILTERS} onChange={(value) => set({ w: value, pg: "" })} small />}
     >
-      <Loaded found={found}>
+      <Loaded answer={answer}>
         {({ workloads, pagination }) =>
           workloads.length ? (
             <>
@@ -96,17 +96,25 @@ export function Workloads({ trial, topics }: { trial: Trial; topics: string[] })
 }
 
 function columnsOf(workloads: Workload[], best?: string): Column<Workload>[] {
-  const names = [...new Set(workloads.flatMap((one) => Object.keys(reportOf(one)?.metrics.avgMetrics ?? {})))].sort().slice(0, SHOWN);
+  const names = [...new Set(workloads.flatMap((workload) => Object.keys(reportOf(workload)?.metrics.avgMetrics ?? {})))]
+    .sort()
+    .slice(0, SHOWN);
   return [
-    { id: "batches", head: "Batches", width: 92, num: true, cell: (one) => number((reportOf(one) ?? one.checkpoint)!.totalBatches) },
-    { id: "kind", head: "Kind", width: 104, cell: (one) => <span className="ink2">{reportOf(one)?.group ?? "checkpoint"}</span> },
+    {
+      id: "batches",
+      head: "Batches",
+      width: 92,
+      num: true,
+      cell: (workload) => number((reportOf(workload) ?? workload.checkpoint)!.totalBatches),
+    },
+    { id: "kind", head: "Kind", width: 104, cell: (workload) => <span className="ink2">{reportOf(workload)?.group ?? "checkpoint"}</span> },
     ...names.map((name) => ({
       id: `metric.${name}`,
       head: name,
       width: 118,
       num: true,
-      title: (one: Workload) => textOf(reportOf(one)?.metrics.avgMetrics[name]),
-      cell: (one: Workload) => shown(reportOf(one)?.metrics.avgMetrics[name]),
+      title: (workload: Workload) => textOf(reportOf(workload)?.metrics.avgMetrics[name]),
+      cell: (workload: Workload) => shown(reportOf(workload)?.metrics.avgMetrics[name]),
     })),
     {
       id: "checkpoint",
@@ -120,22 +128,22 @@ function columnsOf(workloads: Workload[], best?: string): Column<Workload>[] {
           </>
         ),
     },
-    { id: "when", head: "When", cell: (one) => <Time at={(reportOf(one) ?? one.checkpoint)!.endTime} /> },
+    { id: "when", head: "When", cell: (workload) => <Time at={(reportOf(workload) ?? workload.checkpoint)!.endTime} /> },
   ];
 }
 
-const reportOf = (one: Workload) => one.training ?? one.validation;
+const reportOf = (workload: Workload) => workload.training ?? workload.validation;
 const textOf = (value: unknown) => (value === undefined ? "" : String(value));
 const shown = (value: unknown) => (typeof value === "object" ? JSON.stringify(value) : number(value));
-const keyOf = (one: Workload) => {
-  const report = reportOf(one);
-  return report ? `${report.group} ${report.totalBatches} ${report.endTime}` : one.checkpoint!.uuid;
+const keyOf = (workload: Workload) => {
+  const report = reportOf(workload);
+  return report ? `${report.group} ${report.totalBatches} ${report.endTime}` : workload.checkpoint!.uuid;
 };
 
 interface Summed {
   group: string;
   name: string;
-  one: Summary;
+  summary: Summary;
 }
 const called = ({ group, name }: Summed) => {
   const { text, unit } = titleOf(name, isProfile(group));
@@ -153,17 +161,45 @@ const SUMMED: Column<Summed>[] = [
     cell: ({ group }) => <span className="ink2">{group}</span>,
     value: ({ group }) => group,
   },
-  { id: "last", head: "Last", width: 120, num: true, small: true, cell: ({ one }) => shown(one.last) },
-  { id: "min", head: "Minimum", width: 120, num: true, cell: ({ one }) => number(one.min), value: ({ one }) => one.min ?? null },
-  { id: "max", head: "Maximum", width: 120, num: true, cell: ({ one }) => number(one.max), value: ({ one }) => one.max ?? null },
-  { id: "mean", head: "Mean", width: 120, num: true, cell: ({ one }) => number(one.mean), value: ({ one }) => one.mean ?? null },
-  { id: "reports", head: "Reports", width: 92, num: true, cell: ({ one }) => number(one.count), value: ({ one }) => one.count },
+  { id: "last", head: "Last", width: 120, num: true, small: true, cell: ({ summary }) => shown(summary.last) },
+  {
+    id: "min",
+    head: "Minimum",
+    width: 120,
+    num: true,
+    cell: ({ summary }) => number(summary.min),
+    value: ({ summary }) => summary.min ?? null,
+  },
+  {
+    id: "max",
+    head: "Maximum",
+    width: 120,
+    num: true,
+    cell: ({ summary }) => number(summary.max),
+    value: ({ summary }) => summary.max ?? null,
+  },
+  {
+    id: "mean",
+    head: "Mean",
+    width: 120,
+    num: true,
+    cell: ({ summary }) => number(summary.mean),
+    value: ({ summary }) => summary.mean ?? null,
+  },
+  {
+    id: "reports",
+    head: "Reports",
+    width: 92,
+    num: true,
+    cell: ({ summary }) => number(summary.count),
+    value: ({ summary }) => summary.count,
+  },
 ];
 
 /** Statistics of each metric over everything that was reported. */
 export function Summaries({ trial }: { trial: Trial }) {
   const rows = Object.entries(trial.summaryMetrics).flatMap(([group, metrics]) =>
-    Object.entries(metrics).map(([name, one]) => ({ group: GROUPS[group] ?? group, name, one })),
+    Object.entries(metrics).map(([name, summary]) => ({ group: GROUPS[group] ?? group, name, summary })),
   );
   return (
     <Card title="Metrics" count={rows.length} flush>

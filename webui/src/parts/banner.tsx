@@ -37,16 +37,16 @@ export function Banner() {
     <section className={`banner ${health.status}`} role="status" aria-label="Health of the cluster">
       <strong>{HEADS[health.status]}</strong>
       <ul>
-        {health.reasons.slice(0, SHOWN).map((one) => (
-          <Line key={`${one.condition} ${one.about} ${one.program}`} reason={one} />
+        {health.reasons.slice(0, SHOWN).map((reason) => (
+          <Line key={`${reason.condition} ${reason.about} ${reason.program}`} reason={reason} />
         ))}
       </ul>
       {rest.length > 0 && (
         <details>
           <summary>{rest.length} more</summary>
           <ul>
-            {rest.map((one) => (
-              <Line key={`${one.condition} ${one.about} ${one.program}`} reason={one} />
+            {rest.map((reason) => (
+              <Line key={`${reason.condition} ${reason.about} ${reason.program}`} reason={reason} />
             ))}
           </ul>
         </details>

@@ -7,7 +7,7 @@ let timer: ReturnType<typeof setInterval> | undefined;
 /** Calls `tell` at regular intervals; returns a function that unsubscribes. */
 export function onTick(tell: () => void): () => void {
   watchers.add(tell);
-  timer ??= setInterval(() => watchers.forEach((one) => one()), EVERY_MS);
+  timer ??= setInterval(() => watchers.forEach((watcher) => watcher()), EVERY_MS);
   return () => {
     watchers.delete(tell);
     if (watchers.size) return;

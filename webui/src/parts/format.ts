@@ -116,8 +116,8 @@ export function nth(place: number): string {
 }
 
 /** The state that pages show of an experiment: one whose pool can never hold it does not just wait. */
-export const shownState = (one: { state: string; canStart?: boolean }) =>
-  one.canStart === false && stateName(one.state) === "QUEUED" ? "CANNOT_START" : one.state;
+export const shownState = (record: { state: string; canStart?: boolean }) =>
+  record.canStart === false && stateName(record.state) === "QUEUED" ? "CANNOT_START" : record.state;
 
 /** Capitalizes the first letter of a sentence from a service. */
 export const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

@@ -20,7 +20,7 @@ test.each([
   ["QUEUED", "still waiting"],
   ["STATE_RUNNING", "still running"],
   ["STOPPING_CANCELED", "still running"],
-])("what is %s is %s", (state, told) => expect(unended(state)).toBe(told));
+])("what is %s is %s", (state, words) => expect(unended(state)).toBe(words));
 
 test("a moment on another day has a date", () => {
   const noon = new Date(2026, 10, 23, 12, 0, 5);

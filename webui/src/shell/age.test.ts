@@ -13,8 +13,8 @@ const reason = (condition: string, second: number, program = "gateway") => ({
 });
 
 test("a lagging read side is reported with the time of its data", () => {
-  const told = ageOf(null, null, [reason("log_lags", 9), reason("database_fails", 4), reason("disk_low", 1)]);
-  expect(told).toEqual({ kind: "stale", since: at(4), why: "It reads 40 events behind. Wait." });
+  const age = ageOf(null, null, [reason("log_lags", 9), reason("database_fails", 4), reason("disk_low", 1)]);
+  expect(age).toEqual({ kind: "stale", since: at(4), why: "It reads 40 events behind. Wait." });
 });
 
 test("problems elsewhere do not make the data old", () => {

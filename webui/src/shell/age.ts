@@ -18,7 +18,7 @@ export interface Age {
 export function ageOf(silentSince: Date | null, lost: Date | null, reasons: Reason[], readUpTo: Date | null = null): Age {
   if (silentSince) return { kind: "lost", since: silentSince, why: "The gateway does not answer." };
   if (lost) return { kind: "lost", since: lost, why: "Live updates are interrupted; this page refreshes every 5 s." };
-  const old = reasons.filter((one) => OLD.has(one.condition) && one.program.startsWith("gateway"));
+  const old = reasons.filter((reason) => OLD.has(reason.condition) && reason.program.startsWith("gateway"));
   const first = old.toSorted((a, b) => Date.parse(a.since) - Date.parse(b.since))[0];
   if (first) {
     const since = Math.min(Date.parse(first.since), readUpTo?.getTime() ?? Number.POSITIVE_INFINITY);

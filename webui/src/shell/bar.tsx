@@ -53,16 +53,16 @@ export function Bar({ onHelp, onSearch }: { onHelp: () => void; onSearch: () => 
           </Link>
         )}
         <ol>
-          {crumbs.map((one, at) => (
-            <li key={`${one.name} ${one.to}`}>
+          {crumbs.map((crumb, at) => (
+            <li key={`${crumb.name} ${crumb.to}`}>
               {at > 0 && <ChevronRight className="s" />}
-              {one.to && at < crumbs.length - 1 ? (
-                <Link to={one.to} title={one.name}>
-                  {one.name}
+              {crumb.to && at < crumbs.length - 1 ? (
+                <Link to={crumb.to} title={crumb.name}>
+                  {crumb.name}
                 </Link>
               ) : (
-                <span className="here" aria-current={at === crumbs.length - 1 ? "page" : undefined} title={one.name}>
-                  {one.name}
+                <span className="here" aria-current={at === crumbs.length - 1 ? "page" : undefined} title={crumb.name}>
+                  {crumb.name}
                 </span>
               )}
             </li>

@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 
 import { exactFirst } from "./exact_first";
 
-const group = (name: string, ...names: string[]) => ({ name, items: names.map((one) => ({ name: one })) });
-const names = (groups: ReturnType<typeof group>[]) => groups.map((one) => [one.name, ...one.items.map((item) => item.name)]);
+const group = (name: string, ...names: string[]) => ({ name, items: names.map((name) => ({ name })) });
+const names = (groups: ReturnType<typeof group>[]) => groups.map((group) => [group.name, ...group.items.map((item) => item.name)]);
 
 test("the page whose whole name is typed stands before experiments that contain it", () => {
   const groups = [group("Experiments", "queue-test", "my queue"), group("Agents", "a"), group("Go to", "Job Queue", "Queue")];

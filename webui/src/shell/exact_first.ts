@@ -8,11 +8,11 @@ interface Named {
  */
 export function exactFirst<Item extends Named, Group extends { items: Item[] }>(groups: Group[], typed: string): Group[] {
   const name = typed.toLowerCase();
-  const isExact = (one: Named) => one.name.toLowerCase() === name;
+  const isExact = (item: Named) => item.name.toLowerCase() === name;
   const sorted = groups.map((group) => ({ ...group, items: exactOnesFirst(group.items, isExact) }));
   return exactOnesFirst(sorted, (group) => group.items.some(isExact));
 }
 
-function exactOnesFirst<One>(all: One[], isExact: (one: One) => boolean): One[] {
-  return [...all.filter(isExact), ...all.filter((one) => !isExact(one))];
+function exactOnesFirst<One>(all: One[], isExact: (item: One) => boolean): One[] {
+  return [...all.filter(isExact), ...all.filter((item) => !isExact(item))];
 }

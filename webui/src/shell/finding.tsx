@@ -64,17 +64,19 @@ export function useFound(typed: string): { groups: Group[]; isCurrent: boolean }
           to: to.path,
         }))
       : [];
-    const can: Found[] = here.filter((one) => (acts || byName) && has(one.name, wanted)).map((one) => ({ ...one, id: `act ${one.name}` }));
-    const one = trial.data?.trial;
+    const can: Found[] = here
+      .filter((menuItem) => (acts || byName) && has(menuItem.name, wanted))
+      .map((menuItem) => ({ ...menuItem, id: `act ${menuItem.name}` }));
+    const loaded = trial.data?.trial;
     const trials: Found[] =
-      one && id !== null
+      loaded && id !== null
         ? [
             {
-              id: `trial ${one.id}`,
-              name: `Trial ${one.id}`,
-              more: `of experiment ${one.experimentId}`,
+              id: `trial ${loaded.id}`,
+              name: `Trial ${loaded.id}`,
+              more: `of experiment ${loaded.experimentId}`,
               icon: <Hash />,
-              to: `/experiments/${one.experimentId}/trials/${one.id}/overview`,
+              to: `/experiments/${loaded.experimentId}/trials/${loaded.id}/overview`,
             },
           ]
         : [];
@@ -100,22 +102,22 @@ function useExperiments(wanted: string | null, id: number | null, byName: boolea
   ];
   const filter = filterOf({ kind: "group", conjunction: "or", children }, true);
   const path = wanted && children.length ? `experiments-search${query({ lean: true, filter, sort: "id=desc", limit: MOST })}` : null;
-  const found = useData<{ experiments: Row[] }>(path, [], true);
+  const answer = useData<{ experiments: Row[] }>(path, [], true);
   const experiments = useMemo(
     () =>
       path === null
         ? NOTHING
-        : (found.data?.experiments ?? []).map(({ experiment: one }) => ({
-            id: `experiment ${one.id}`,
-            name: one.name,
-            more: `${one.id} · ${one.projectName}`,
-            icon: <StateIcon state={one.state} />,
-            to: `/experiments/${one.id}/overview`,
-            acts: one,
+        : (answer.data?.experiments ?? []).map(({ experiment }) => ({
+            id: `experiment ${experiment.id}`,
+            name: experiment.name,
+            more: `${experiment.id} · ${experiment.projectName}`,
+            icon: <StateIcon state={experiment.state} />,
+            to: `/experiments/${experiment.id}/overview`,
+            acts: experiment,
           })),
-    [path, found.data],
+    [path, answer.data],
   );
-  return [experiments, path !== null && (found.isLoading || found.isPlaceholderData)];
+  return [experiments, path !== null && (answer.isLoading || answer.isPlaceholderData)];
 }
 
 /** Models, workspaces and projects, agents; and whether all of them have been asked for and answered. */
@@ -125,20 +127,20 @@ function useNamed(wanted: string): [Group[], boolean] {
   const agents = useData<{ agents: Agent[] }>(wanted ? "agents" : null, []);
   const groups = useMemo(() => {
     if (!wanted) return [];
-    const fitting = <T extends { name: string }>(all: T[] | undefined, show: (one: T) => Found) =>
+    const fitting = <T extends { name: string }>(all: T[] | undefined, show: (record: T) => Found) =>
       (all ?? [])
-        .filter((one) => has(one.name, wanted))
+        .filter((record) => has(record.name, wanted))
         .slice(0, MOST)
         .map(show);
     return [
       {
         name: "Models",
-        items: fitting(models.data?.models, (one) => ({
-          id: `model ${one.id}`,
-          name: one.name,
-          more: many(one.numVersions, "version"),
+        items: fitting(models.data?.models, (model) => ({
+          id: `model ${model.id}`,
+          name: model.name,
+          more: many(model.numVersions, "version"),
           icon: <Box />,
-          to: `/models/${encodeURIComponent(one.name)}`,
+          to: `/models/${encodeURIComponent(model.name)}`,
         })),
       },
       {
@@ -146,28 +148,33 @@ function useNamed(wanted: string): [Group[], boolean] {
         items: [
           ...fitting(
             seenProjects().map(([id, name]) => ({ id, name })),
-            (one) => ({
-              id: `project ${one.id}`,
-              name: one.name,
+            (project) => ({
+              id: `project ${project.id}`,
+              name: project.name,
               more: "project",
               icon: <FlaskConical />,
-              to: `/projects/${one.id}/experiments`,
+              to: `/projects/${project.id}/experiments`,
             }),
           ),
-          ...fitting(spaces.data?.workspaces, (one) => ({
-            id: `workspace ${one.id}`,
-            name: one.name,
+          ...fitting(spaces.data?.workspaces, (workspace) => ({
+            id: `workspace ${workspace.id}`,
+            name: workspace.name,
             more: "workspace",
             icon: <FolderTree />,
-            to: `/workspaces/${one.id}`,
+            to: `/workspaces/${workspace.id}`,
           })),
         ],
       },
       {
         name: "Agents",
         items: fitting(
-          agents.data?.agents.map((one) => ({ name: one.id })),
-          (one) => ({ id: `agent ${one.name}`, name: one.name, icon: <Server />, to: `/clusters?open=${encodeURIComponent(one.name)}` }),
+          agents.data?.agents.map((agent) => ({ name: agent.id })),
+          (agent) => ({
+            id: `agent ${agent.name}`,
+            name: agent.name,
+            icon: <Server />,
+            to: `/clusters?open=${encodeURIComponent(agent.name)}`,
+          }),
         ),
       },
     ];

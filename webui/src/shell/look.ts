@@ -5,7 +5,7 @@ import { useEffect, useSyncExternalStore } from "react";
 export type Theme = "" | "light" | "dark";
 export type Density = "compact" | "normal" | "roomy";
 
-function kept<T extends string>(name: string, otherwise: T, show: (value: T) => void) {
+function storedChoice<T extends string>(name: string, otherwise: T, show: (value: T) => void) {
   const watchers = new Set<() => void>();
   const now = () => (localStorage.getItem(name) as T | null) ?? otherwise;
   const set = (value: T) => {
@@ -25,14 +25,14 @@ function kept<T extends string>(name: string, otherwise: T, show: (value: T) => 
   return use;
 }
 
-export const useTheme = kept<Theme>("theme", "", (theme) => {
+export const useTheme = storedChoice<Theme>("theme", "", (theme) => {
   const root = document.documentElement;
   if (theme) root.dataset.theme = theme;
   else delete root.dataset.theme;
 });
 
-export const useDensity = kept<Density>("density", "normal", (density) => {
+export const useDensity = storedChoice<Density>("density", "normal", (density) => {
   document.documentElement.dataset.density = density;
 });
 
-export const useFolded = kept<"" | "folded">("side", "", () => {});
+export const useFolded = storedChoice<"" | "folded">("side", "", () => {});

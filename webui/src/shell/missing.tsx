@@ -14,7 +14,7 @@ export function Missing() {
   const [wanted, setWanted] = useState("");
   const navigate = useNavigate();
   usePlace({ crumbs: [{ name: "Not found" }] });
-  const found = nearest(
+  const near = nearest(
     pathname,
     ALL.map((to) => to.path),
   ).map((path) => ALL.find((to) => to.path === path)!);
@@ -22,10 +22,10 @@ export function Missing() {
     <>
       <PageHead title="Page not found" />
       <p className="ink2" style={{ overflowWrap: "anywhere" }}>
-        <Compass /> <code>{pathname}</code> does not exist. {found.length > 0 && "Did you mean one of these?"}
+        <Compass /> <code>{pathname}</code> does not exist. {near.length > 0 && "Did you mean one of these?"}
       </p>
       <ul className="chips">
-        {found.map((to) => (
+        {near.map((to) => (
           <li key={to.path}>
             <Link className="btn plain" to={to.path}>
               {to.icon}

@@ -12,18 +12,18 @@ import { Keys } from "../ui/text";
 import { type Found, type Group, useFound } from "./finding";
 
 /** The actions on a search result; null while searching everything. */
-function useActsOn(found: Found | undefined, text: string): Group[] | null {
+function useActsOn(hit: Found | undefined, text: string): Group[] | null {
   const { items } = useExperimentMenu();
   return useMemo(() => {
-    if (!found?.acts) return null;
+    if (!hit?.acts) return null;
     const wanted = text.trim().toLowerCase();
-    const acts = items(found.acts)
+    const acts = items(hit.acts)
       // Moving needs a dialog, which only the list and the page have.
-      .filter((one): one is MenuItem => one !== null && one.name !== "Move to a project")
-      .map((one) => ({ ...one, id: `of ${one.name}` }));
-    const all: Found[] = [{ id: "open", name: "Open", to: found.to }, ...acts];
-    return [{ name: `Actions on ${found.name}`, items: all.filter((one) => one.name.toLowerCase().includes(wanted)) }];
-  }, [found, items, text]);
+      .filter((item): item is MenuItem => item !== null && item.name !== "Move to a project")
+      .map((item) => ({ ...item, id: `of ${item.name}` }));
+    const all: Found[] = [{ id: "open", name: "Open", to: hit.to }, ...acts];
+    return [{ name: `Actions on ${hit.name}`, items: all.filter((action) => action.name.toLowerCase().includes(wanted)) }];
+  }, [hit, items, text]);
 }
 
 /** `typed` holds what was typed while the palette was on its way. */
@@ -37,19 +37,19 @@ export function Palette({ typed, onClose }: { typed: RefObject<string>; onClose:
   const isCurrent = acts !== null || anywhere.isCurrent;
   const [entered, setEntered] = useState<string>();
   const navigate = useNavigate();
-  const items = useMemo(() => groups.map((one) => ({ ...one, value: one.name })), [groups]);
-  const choose = (one: Found) => {
+  const items = useMemo(() => groups.map((group) => ({ ...group, value: group.name })), [groups]);
+  const choose = (hit: Found) => {
     onClose();
-    if (one.to) navigate(one.to);
-    else if (one.href) location.assign(one.href);
-    else one.act?.();
+    if (hit.to) navigate(hit.to);
+    else if (hit.href) location.assign(hit.href);
+    else hit.act?.();
   };
   // Not before this is on the page: until then letters still go to `typed`.
   useLayoutEffect(() => setText(typed.current), [typed]);
   useEffect(() => {
     if (entered !== text || !isCurrent) return;
     setEntered(undefined);
-    const best = groups.flatMap((group) => group.items).find((one) => !one.not);
+    const best = groups.flatMap((group) => group.items).find((hit) => !hit.not);
     if (best) choose(best);
   });
   return (
@@ -68,8 +68,8 @@ export function Palette({ typed, onClose }: { typed: RefObject<string>; onClose:
                 setText(value);
                 setEntered(undefined);
               }}
-              itemToStringValue={(one: Found) => one.name}
-              onItemHighlighted={(one: Found | undefined) => setLit(one)}
+              itemToStringValue={(hit: Found) => hit.name}
+              onItemHighlighted={(hit: Found | undefined) => setLit(hit)}
               autoHighlight="always"
               keepHighlight
             >
@@ -108,18 +108,18 @@ export function Palette({ typed, onClose }: { typed: RefObject<string>; onClose:
                     <Autocomplete.Group key={group.name} items={group.items}>
                       <Autocomplete.GroupLabel className="mh">{group.name}</Autocomplete.GroupLabel>
                       <Autocomplete.Collection>
-                        {(one: Found) => (
+                        {(hit: Found) => (
                           <Autocomplete.Item
-                            key={one.id}
-                            className={`mi ${one.danger ? "bad" : ""}`}
-                            value={one}
-                            disabled={Boolean(one.not)}
-                            onClick={() => choose(one)}
+                            key={hit.id}
+                            className={`mi ${hit.danger ? "bad" : ""}`}
+                            value={hit}
+                            disabled={Boolean(hit.not)}
+                            onClick={() => choose(hit)}
                           >
-                            {one.icon}
-                            <span className="cut">{one.name}</span>
-                            {one.more && <span className="ink3 sm cut">{one.more}</span>}
-                            {one.not ? <span className="why">{one.not}</span> : one.keys ? <Keys keys={one.keys} /> : null}
+                            {hit.icon}
+                            <span className="cut">{hit.name}</span>
+                            {hit.more && <span className="ink3 sm cut">{hit.more}</span>}
+                            {hit.not ? <span className="why">{hit.not}</span> : hit.keys ? <Keys keys={hit.keys} /> : null}
                           </Autocomplete.Item>
                         )}
                       </Autocomplete.Collection>

@@ -34,12 +34,12 @@ export function useCounts() {
     true,
     REST_MS,
   );
-  const sum = (of: (pool: Pool) => number) => pools.data?.resourcePools.reduce((total, one) => total + of(one), 0) ?? 0;
+  const sum = (of: (pool: Pool) => number) => pools.data?.resourcePools.reduce((total, resourcePool) => total + of(resourcePool), 0) ?? 0;
   return {
-    known: pools.data !== undefined,
-    used: sum((one) => one.slotsUsed),
-    slots: sum((one) => one.slotsAvailable),
-    waiting: sum((one) => one.stats.queuedCount),
+    loaded: pools.data !== undefined,
+    used: sum((pool) => pool.slotsUsed),
+    slots: sum((pool) => pool.slotsAvailable),
+    waiting: sum((pool) => pool.stats.queuedCount),
     running: running.data?.pagination.total ?? 0,
   };
 }
@@ -106,7 +106,7 @@ export function Side({ user, cluster, onSearch, onLeave }: { user: User; cluster
         <Link className="gauge" to="/clusters">
           <span className="row">
             <span>Slots in use</span>
-            {counts.known && (
+            {counts.loaded && (
               <span className="tn">
                 <b className="m">{counts.used}</b> of {counts.slots}
               </span>
@@ -144,9 +144,9 @@ export function Side({ user, cluster, onSearch, onLeave }: { user: User; cluster
 }
 
 function Pinned() {
-  const found = seenProjects();
-  const paths = found.map(([id]) => `projects/${id}`);
-  const known = useQueries({
+  const projects = seenProjects();
+  const paths = projects.map(([id]) => `projects/${id}`);
+  const answer = useQueries({
     queries: paths.map((path) => ({ ...question<{ project: Project }>(path), staleTime: REST_MS, retry: false })),
   });
   useAgain(
@@ -168,11 +168,11 @@ function Pinned() {
           <Plus className="s" />
         </Link>
       </div>
-      {found.map(([id, project], at) => (
+      {projects.map(([id, project], at) => (
         <Link key={id} className="nav" to={`/projects/${id}/experiments`} title={project}>
           <i className="sq" style={{ background: `var(${COLOURS[at % COLOURS.length]})` }} />
           <span>{project}</span>
-          <Count of={known[at]?.data?.project.numActiveExperiments} />
+          <Count of={answer[at]?.data?.project.numActiveExperiments} />
         </Link>
       ))}
     </>

@@ -11,7 +11,7 @@ const DialogBox = part((from) => from.DialogBox);
 export interface DialogProps {
   title: ReactNode;
   /** Explanation below the title. */
-  said?: ReactNode;
+  text?: ReactNode;
   onClose: () => void;
   children?: ReactNode;
   /** Buttons; a form has its own inside, in a `DialogFoot`. */

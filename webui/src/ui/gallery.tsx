@@ -184,7 +184,7 @@ function Overlays() {
       {open && (
         <Dialog
           title="Continue trial 97"
-          said="A new experiment starts from its latest checkpoint, 120k batches."
+          text="A new experiment starts from its latest checkpoint, 120k batches."
           onClose={() => setOpen(false)}
         >
           <form

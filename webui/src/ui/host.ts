@@ -26,17 +26,17 @@ export interface Toast {
 export type Told = { kind: "question"; question: Question; answer: (yes: boolean) => void } | { kind: "toast"; toast: Toast };
 
 let waiting: Told[] = [];
-let show: ((told: Told) => void) | null = null;
+let show: ((toast: Told) => void) | null = null;
 let wake: (() => void) | null = null;
 
-export function tellHost(told: Told) {
-  if (show) show(told);
-  else waiting.push(told);
+export function tellHost(toast: Told) {
+  if (show) show(toast);
+  else waiting.push(toast);
   wake?.();
 }
 
 /** Registers the host, which first receives everything raised before it was mounted. */
-export function beHost(take: (told: Told) => void): () => void {
+export function beHost(take: (toast: Told) => void): () => void {
   show = take;
   waiting.forEach(take);
   waiting = [];

@@ -19,12 +19,12 @@ export const isCovered = () => document.querySelector(".dialog, .menu-box, dialo
 
 /** Calls the handler of a key that is pressed outside of fields, menus and dialogs. */
 export function useKey(keys: Record<string, (event: KeyboardEvent) => void>) {
-  const known = useRef(keys);
-  known.current = keys;
+  const current = useRef(keys);
+  current.current = keys;
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (event.defaultPrevented || isTyping(event) || isCovered() || lettersOff()) return;
-      known.current[event.key]?.(event);
+      current.current[event.key]?.(event);
     };
     document.addEventListener("keydown", onKey);
     return () => document.removeEventListener("keydown", onKey);

@@ -12,9 +12,9 @@ export interface Part {
 export const Meter = ({ label, parts }: { label: string; parts: Part[] }) => (
   <span className="meter" role="img" aria-label={label}>
     {parts
-      .filter((one) => one.share > 0)
-      .map((one, at) => (
-        <i key={at} title={one.title} style={{ width: `${100 * Math.min(1, one.share)}%`, background: one.colour }} />
+      .filter((part) => part.share > 0)
+      .map((part, at) => (
+        <i key={at} title={part.title} style={{ width: `${100 * Math.min(1, part.share)}%`, background: part.colour }} />
       ))}
   </span>
 );
@@ -22,7 +22,7 @@ export const Meter = ({ label, parts }: { label: string; parts: Part[] }) => (
 /** Progress from 0 to 1; draws nothing if unknown. */
 export function Progress({ value, state = "RUNNING", width }: { value: number | null | undefined; state?: string; width?: number }) {
   if (value === null || value === undefined) return null;
-  const said = `${Math.round(value * 100)} %`;
+  const percent = `${Math.round(value * 100)} %`;
   return (
     <span
       className="prog"
@@ -33,9 +33,9 @@ export function Progress({ value, state = "RUNNING", width }: { value: number | 
       aria-label="Progress"
     >
       <span className="track" style={width ? { width } : undefined}>
-        <i style={{ width: said.replace(" ", ""), background: stateColour(state) }} />
+        <i style={{ width: percent.replace(" ", ""), background: stateColour(state) }} />
       </span>
-      <span className="of">{said}</span>
+      <span className="of">{percent}</span>
     </span>
   );
 }

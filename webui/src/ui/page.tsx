@@ -36,7 +36,7 @@ export function PageHead({
   beside?: ReactNode;
 }) {
   const most = useNarrow() ? SHOWN_NARROW : SHOWN;
-  const told = facts.filter(Boolean);
+  const shown = facts.filter(Boolean);
   const acts = useRef<HTMLDivElement>(null);
   const openMenu = () => {
     // A row in focus has its own menu.
@@ -63,9 +63,9 @@ export function PageHead({
           {tagged}
           {beside && <span className="beside">{beside}</span>}
         </div>
-        {told.length > 0 && (
+        {shown.length > 0 && (
           <div className="l2">
-            {told.map((fact, at) => (
+            {shown.map((fact, at) => (
               <span key={at} className="fact">
                 {fact}
               </span>

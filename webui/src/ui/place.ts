@@ -34,12 +34,12 @@ const NONE: MenuItem[] = [];
 
 /** Every page calls it: the last crumb is the current page; `title` is a longer text for the browser tab. */
 export function usePlace({ crumbs, title }: Place) {
-  const said = JSON.stringify([crumbs, title]);
+  const written = JSON.stringify([crumbs, title]);
   useEffect(() => {
-    const [crumbs, title] = JSON.parse(said) as [Crumb[], string | null];
+    const [crumbs, title] = JSON.parse(written) as [Crumb[], string | null];
     places.set({ crumbs, title: title ?? undefined });
     document.title = [title ?? crumbs.at(-1)?.name, NAME].filter(Boolean).join(" · ");
-  }, [said]);
+  }, [written]);
 }
 
 /** Actions that the palette offers for the current page; pass the same array until they change. */

@@ -18,14 +18,14 @@ export interface Place {
 export function neighbour(places: readonly Place[], now: number, key: string): number {
   const here = places[now];
   if (!here) return -1;
-  const inRow = (row: number) => places.flatMap((one, at) => (one.row === row ? [at] : []));
+  const inRow = (row: number) => places.flatMap((place, at) => (place.row === row ? [at] : []));
   const own = inRow(here.row);
   const at = own.indexOf(now);
   if (key === "ArrowRight") return own[at + 1] ?? -1;
   if (key === "ArrowLeft") return own[at - 1] ?? -1;
   if (key === "Home") return own[0]!;
   if (key === "End") return own.at(-1)!;
-  const rows = [...new Set(places.map((one) => one.row))];
+  const rows = [...new Set(places.map((place) => place.row))];
   const by = key === "ArrowDown" ? 1 : key === "ArrowUp" ? -1 : 0;
   const other = by && rows[rows.indexOf(here.row) + by];
   if (!by || other === undefined) return -1;
@@ -51,14 +51,14 @@ export function useRoving(box: RefObject<HTMLElement | null>, { within, controls
     const element = box.current;
     if (!element || !there) return;
     const every = `${within ?? "*"} :is(${controls}):not(:disabled)`;
-    const found = () => [...element.querySelectorAll<HTMLElement>(every)];
+    const elements = () => [...element.querySelectorAll<HTMLElement>(every)];
     let current: HTMLElement | null = null;
     const settle = () => {
-      const all = found();
-      if (!current || !all.includes(current)) current = (first && all.find((one) => one.matches(first))) || all[0] || null;
-      for (const one of all) {
-        const stop = one === current ? 0 : -1;
-        if (one.tabIndex !== stop) one.tabIndex = stop;
+      const all = elements();
+      if (!current || !all.includes(current)) current = (first && all.find((element) => element.matches(first))) || all[0] || null;
+      for (const element of all) {
+        const stop = element === current ? 0 : -1;
+        if (element.tabIndex !== stop) element.tabIndex = stop;
       }
     };
     const focused = ({ target }: FocusEvent) => {
@@ -69,10 +69,10 @@ export function useRoving(box: RefObject<HTMLElement | null>, { within, controls
     const press = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
       if (!/^(Arrow|Home|End)/.test(event.key) || !element.contains(event.target as Node)) return;
-      const all = found().filter((one) => one.getClientRects().length);
-      const lines = rows ? all.map((one) => one.closest(rows)) : [];
-      const places = all.map((one, at) => {
-        const { left, width } = one.getBoundingClientRect();
+      const all = elements().filter((element) => element.getClientRects().length);
+      const lines = rows ? all.map((element) => element.closest(rows)) : [];
+      const places = all.map((element, at) => {
+        const { left, width } = element.getBoundingClientRect();
         return { row: lines.indexOf(lines[at]!), x: left + width / 2 };
       });
       const next = all[neighbour(places, all.indexOf(event.target as HTMLElement), event.key)];

@@ -16,12 +16,12 @@ export function Spark({
   width?: number;
   height?: number;
 }) {
-  const known = values.filter(Number.isFinite);
-  if (known.length < 2) return null;
-  const [low, high] = [Math.min(...known), Math.max(...known)];
+  const finite = values.filter(Number.isFinite);
+  if (finite.length < 2) return null;
+  const [low, high] = [Math.min(...finite), Math.max(...finite)];
   const place = (value: number, at: number) =>
-    `${(2 + (at / (known.length - 1)) * (width - 6)).toFixed(1)},${(height - 3 - ((value - low) / (high - low || 1)) * (height - 6)).toFixed(1)}`;
-  const points = known.map(place);
+    `${(2 + (at / (finite.length - 1)) * (width - 6)).toFixed(1)},${(height - 3 - ((value - low) / (high - low || 1)) * (height - 6)).toFixed(1)}`;
+  const points = finite.map(place);
   const [x, y] = points.at(-1)!.split(",");
   const over = !/RUNNING|PAUSED|ERROR|ACTIVE/.test(state);
   return (

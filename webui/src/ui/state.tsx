@@ -78,9 +78,9 @@ const icons = new Map<Mark, ReactElement>();
 /** The same element each time: React passes over it when a row of a list shows another object in the same state. */
 function iconOf(mark: Mark): ReactElement {
   const { kind, icon: Icon, look = "" } = mark;
-  const found = icons.get(mark) ?? <Icon className={`s mark ${kind} ${look}`} />;
-  icons.set(mark, found);
-  return found;
+  const icon = icons.get(mark) ?? <Icon className={`s mark ${kind} ${look}`} />;
+  icons.set(mark, icon);
+  return icon;
 }
 
 export const StateIcon = ({ state }: { state: string }) => iconOf(markOf(stateName(state)));

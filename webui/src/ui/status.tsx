@@ -53,16 +53,16 @@ export function Empty({ icon, title, children, command }: { icon?: ReactNode; ti
 }
 
 export function Loaded<T>({
-  found,
+  answer,
   children,
   shape,
 }: {
-  found: { data?: T; error: unknown; isPending: boolean; refetch?: () => unknown };
+  answer: { data?: T; error: unknown; isPending: boolean; refetch?: () => unknown };
   children: (data: T) => ReactNode;
   shape?: Shape;
 }) {
-  if (found.data !== undefined) return <>{children(found.data)}</>;
-  if (found.error) return <Failure error={found.error} again={found.refetch} />;
+  if (answer.data !== undefined) return <>{children(answer.data)}</>;
+  if (answer.error) return <Failure error={answer.error} again={answer.refetch} />;
   return <Loading shape={shape} />;
 }
 

@@ -16,13 +16,13 @@ export interface Tab {
 export function Tabs({ base, tabs, label = "Parts" }: { base: string; tabs: Tab[]; label?: string }) {
   const navigate = useNavigate();
   const box = useCurrentInView<HTMLElement>(useLocation().pathname);
-  useKey(Object.fromEntries(tabs.slice(0, 9).map((one, at) => [String(at + 1), () => navigate(`${base}/${one.path}`)])));
+  useKey(Object.fromEntries(tabs.slice(0, 9).map((tab, at) => [String(at + 1), () => navigate(`${base}/${tab.path}`)])));
   return (
     <nav ref={box} className="tabs" aria-label={label}>
-      {tabs.map((one, at) => (
-        <NavLink key={one.path} to={`${base}/${one.path}`} data-tip={at < 9 ? one.name : undefined} data-keys={String(at + 1)}>
-          {one.name}
-          {one.count !== undefined && <span className="n"> {one.count}</span>}
+      {tabs.map((tab, at) => (
+        <NavLink key={tab.path} to={`${base}/${tab.path}`} data-tip={at < 9 ? tab.name : undefined} data-keys={String(at + 1)}>
+          {tab.name}
+          {tab.count !== undefined && <span className="n"> {tab.count}</span>}
         </NavLink>
       ))}
     </nav>
@@ -41,11 +41,11 @@ export function Views({ name, value, views, onChange }: { name: string; value: s
   const box = useCurrentInView<HTMLDivElement>(value);
   return (
     <div ref={box} className="tabs" role="group" aria-label={name}>
-      {views.map((one) => (
-        <button key={one.id} type="button" aria-pressed={one.id === value} onClick={() => onChange(one.id)}>
-          {one.name}
-          {one.icon}
-          {one.count !== undefined && <span className="n">{one.count.toLocaleString("en")}</span>}
+      {views.map((view) => (
+        <button key={view.id} type="button" aria-pressed={view.id === value} onClick={() => onChange(view.id)}>
+          {view.name}
+          {view.icon}
+          {view.count !== undefined && <span className="n">{view.count.toLocaleString("en")}</span>}
         </button>
       ))}
     </div>

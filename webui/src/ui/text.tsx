@@ -78,10 +78,10 @@ export const Chip = ({ children, onClick, onRemove }: { children: string; onClic
 export const Time = ({ at }: { at: string | null | undefined }) => (at ? <Ago at={at} /> : null);
 
 function Ago({ at }: { at: string }) {
-  const told = useSyncExternalStore(onTick, () => ago(at));
+  const age = useSyncExternalStore(onTick, () => ago(at));
   return (
     <time dateTime={at} title={exact(at)}>
-      {told}
+      {age}
     </time>
   );
 }

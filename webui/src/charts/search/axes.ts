@@ -29,8 +29,8 @@ export function axisOf(name: string, rows: Row[], read: (row: Row) => unknown, s
     const kinds = [...new Set(values.map((value) => JSON.stringify(value)))].sort();
     return { name, kinds, log: false, scale: "choice", low: 0, high: kinds.length - 1, read };
   }
-  const low = numbers.reduce((least, one) => Math.min(least, one), Infinity);
-  const high = numbers.reduce((most, one) => Math.max(most, one), -Infinity);
+  const low = numbers.reduce((least, number) => Math.min(least, number), Infinity);
+  const high = numbers.reduce((most, number) => Math.max(most, number), -Infinity);
   if (!numbers.length) return { name, kinds: null, log: false, low: 0, high: 1, read };
   if (ranged?.kind === "choice" && scaling === "") return choices(name, values, read);
   const ends = ranged?.span ? [Math.min(low, ranged.span[0]), Math.max(high, ranged.span[1])] : [low, high];
@@ -69,8 +69,8 @@ export function placeOf(axis: Axis, row: Row): number | null {
 /** The value at a position; the inverse of `share`. */
 export function valueAt(axis: Axis, place: number): number {
   const [low, high] = [map(axis, axis.low), map(axis, axis.high)];
-  const found = low + place * (high - low);
-  return axis.log ? Math.exp(found) : found;
+  const value = low + place * (high - low);
+  return axis.log ? Math.exp(value) : value;
 }
 
 const MOST = 5;
@@ -79,14 +79,14 @@ const NEAR = 0.06;
 function powers(axis: Axis): [number, string][] {
   const [from, to] = [Math.ceil(Math.log10(axis.low) - 1e-9), Math.floor(Math.log10(axis.high) + 1e-9)];
   const every = Math.max(1, Math.ceil((to - from + 1) / MOST));
-  const found: [number, string][] = [];
-  for (let power = from; power <= to; power += every) found.push([share(axis, 10 ** power), `1e${power}`]);
+  const ticks: [number, string][] = [];
+  for (let power = from; power <= to; power += every) ticks.push([share(axis, 10 ** power), `1e${power}`]);
   for (const [place, value] of [
     [0, axis.low],
     [1, axis.high],
   ] as const)
-    if (found.every(([at]) => Math.abs(at - place) > NEAR)) found.push([place, short(value)]);
-  return found;
+    if (ticks.every(([at]) => Math.abs(at - place) > NEAR)) ticks.push([place, short(value)]);
+  return ticks;
 }
 
 const short = (value: number) =>
@@ -102,20 +102,20 @@ function evenly(axis: Axis): [number, string][] {
   const step = roundStep(span / 5);
   const from = Math.ceil(axis.low / step - 1e-9);
   const round = Array.from({ length: Math.floor(axis.high / step + 1e-9) - from + 1 }, (_, at) => (from + at) * step);
-  const found = round.map((value): [number, string] => [share(axis, value), short(value)]);
+  const ticks = round.map((value): [number, string] => [share(axis, value), short(value)]);
   for (const [place, value] of [
     [0, axis.low],
     [1, axis.high],
   ] as const)
-    if (found.every(([at]) => Math.abs(at - place) > ROOM)) found.push([place, short(value)]);
-  return found.sort(([a], [b]) => a - b);
+    if (ticks.every(([at]) => Math.abs(at - place) > ROOM)) ticks.push([place, short(value)]);
+  return ticks.sort(([a], [b]) => a - b);
 }
 
 const ROOM = 0.11;
 /** The nearest round step: 1, 2, 2.5 or 5 times a power of ten. */
 function roundStep(wanted: number): number {
   const power = 10 ** Math.floor(Math.log10(wanted));
-  return power * ([1, 2, 2.5, 5, 10].find((one) => one * power >= wanted * 0.999) ?? 10);
+  return power * ([1, 2, 2.5, 5, 10].find((factor) => factor * power >= wanted * 0.999) ?? 10);
 }
 
 const wholeParts = (span: number) => [4, 5, 3, 2, 6].find((parts) => Number.isInteger(span / parts)) ?? 1;
@@ -142,14 +142,14 @@ export const fits = (row: Row, brushes: Brush[], axes: Map<string, Axis>) =>
   });
 
 const SEPARATORS = /[~!]/g;
-const escaped = (name: string) => encodeURIComponent(name).replace(SEPARATORS, (one) => `%${one.charCodeAt(0).toString(16)}`);
+const escaped = (name: string) => encodeURIComponent(name).replace(SEPARATORS, (character) => `%${character.charCodeAt(0).toString(16)}`);
 
 export const writeBrushes = (brushes: Brush[]) =>
   brushes.map(({ name, from, to }) => [escaped(name), ...[from, to].map((end) => Number(end.toPrecision(6)))].join("~")).join("!");
 
 export const readBrushes = (text: string | null): Brush[] =>
-  (text ?? "").split("!").flatMap((one) => {
-    const [name, from, to] = one.split("~");
+  (text ?? "").split("!").flatMap((entry) => {
+    const [name, from, to] = entry.split("~");
     const ends = [Number(from), Number(to)];
     return name && from && to && ends.every(Number.isFinite) ? [{ name: decodeURIComponent(name), from: ends[0]!, to: ends[1]! }] : [];
   });

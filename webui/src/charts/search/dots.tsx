@@ -36,8 +36,8 @@ export function Dots({ name, rows, x, y, tint, onOpen, height = 240, small = fal
       axes(frame, x, y, small);
       const size = small || rows.length > 500 ? 2.2 : 3.6;
       rows.forEach((row, index) => {
-        const found = spot(index, frame.width);
-        if (!found.some(Number.isNaN)) mark(frame.ctx, ...found, size, tint(row), row.ending);
+        const place = spot(index, frame.width);
+        if (!place.some(Number.isNaN)) mark(frame.ctx, ...place, size, tint(row), row.ending);
       });
     },
     [rows, x, y, tint, spot, height, small, ground],
@@ -46,13 +46,13 @@ export function Dots({ name, rows, x, y, tint, onOpen, height = 240, small = fal
     ({ ctx, width }: Frame, lit: number | null) => {
       const index = byTrial.get(lit ?? NaN);
       if (index === undefined) return;
-      const found = spot(index, width);
-      if (found.some(Number.isNaN)) return;
-      mark(ctx, ...found, 6, tint(rows[index]!), rows[index]!.ending);
+      const place = spot(index, width);
+      if (place.some(Number.isNaN)) return;
+      mark(ctx, ...place, 6, tint(rows[index]!), rows[index]!.ending);
       ctx.strokeStyle = css("--ink");
       ctx.lineWidth = 2;
       ctx.beginPath();
-      ctx.arc(...found, 8, 0, 7);
+      ctx.arc(...place, 8, 0, 7);
       ctx.stroke();
     },
     [rows, byTrial, spot, tint],
@@ -61,15 +61,15 @@ export function Dots({ name, rows, x, y, tint, onOpen, height = 240, small = fal
     const [[left, bottom], [right, top]] = [at(width, height)(0, 0), at(width, height)(1, 1)];
     return rows[nearestSpot(xs, ys, [left, right], [bottom, top], x, y, REACH)];
   };
-  const known = useCallback((lit: number | null) => byTrial.has(lit ?? NaN), [byTrial]);
-  const cursor = useCallback((lit: number | null) => (known(lit) ? "pointer" : "default"), [known]);
+  const isShown = useCallback((lit: number | null) => byTrial.has(lit ?? NaN), [byTrial]);
+  const cursor = useCallback((lit: number | null) => (isShown(lit) ? "pointer" : "default"), [isShown]);
   return (
     <Canvas
       name={name}
       height={height}
       draw={draw}
       above={above}
-      faint={known}
+      faint={isShown}
       cursor={cursor}
       onMove={(where) => light(under(where)?.trial.id ?? null)}
       onLeave={() => light(null)}

@@ -19,7 +19,7 @@ import type { Judge, Row } from "./rows";
 import { many } from "../../parts/format";
 
 interface Props {
-  one: Experiment;
+  experiment: Experiment;
   rows: Row[];
   metric: Axis;
   smaller: boolean;
@@ -31,14 +31,14 @@ interface Props {
 
 const MOST = 500;
 
-export function Front({ one, rows, metric, smaller, names, topics, tint, onOpen }: Props) {
+export function Front({ experiment, rows, metric, smaller, names, topics, tint, onOpen }: Props) {
   const { params, set } = useLink();
   const choices = useMemo(
     () =>
       [...new Set(names.filter((each) => !isProfile(each.group) && !isAxis(each.name)).map((each) => `${each.group}:${each.name}`))]
-        .filter((each) => each !== `validation:${one.searcherMetric}`)
+        .filter((each) => each !== `validation:${experiment.searcherMetric}`)
         .slice(0, MOST),
-    [names, one.searcherMetric],
+    [names, experiment.searcherMetric],
   );
   const asked = params.get("m2") ?? choices[0] ?? "";
   const less = (params.get("o2") ?? "min") === "min";

@@ -5,9 +5,9 @@ import { importance } from "./importance";
 const N = 400;
 /** Halton sequence: points that fill the cube evenly. */
 const halton = (at: number, base: number) => {
-  let [found, part] = [0, 1 / base];
-  for (let left = at; left > 0; left = Math.floor(left / base), part /= base) found += part * (left % base);
-  return found;
+  let [value, part] = [0, 1 / base];
+  for (let left = at; left > 0; left = Math.floor(left / base), part /= base) value += part * (left % base);
+  return value;
 };
 const points = Array.from({ length: N }, (_, at) => [halton(at + 1, 2), halton(at + 1, 3), halton(at + 1, 5)]);
 const of = (f: (x: number[]) => number) => importance(points, points.map(f));

@@ -62,18 +62,18 @@ function grow(points: number[][], values: number[], sample: number[], draw: () =
       continue;
     }
     const { column, at } = split;
-    const part = (left: boolean) => node!.sample.filter((one) => points[one]![column]! <= at === left);
+    const part = (left: boolean) => node!.sample.filter((point) => points[point]![column]! <= at === left);
     open.push({ sample: part(true), low, high: high.with(column, at), depth: depth + 1 });
     open.push({ sample: part(false), low: low.with(column, at), high, depth: depth + 1 });
   }
   return boxes;
 }
 
-const mean = (values: number[], sample: number[]) => sample.reduce((sum, one) => sum + values[one]!, 0) / sample.length;
+const mean = (values: number[], sample: number[]) => sample.reduce((sum, point) => sum + values[point]!, 0) / sample.length;
 
 /** The split that leaves the least variance, among some randomly chosen columns; null if no split reduces it. */
 function bestSplit(points: number[][], values: number[], sample: number[], draw: () => number) {
-  const total = sample.reduce((sum, one) => sum + values[one]!, 0);
+  const total = sample.reduce((sum, point) => sum + values[point]!, 0);
   let best: { column: number; at: number } | null = null;
   let gain = (total * total) / sample.length + 1e-12 * Math.abs(total);
   for (const column of some(points[0]!.length, draw)) {
@@ -84,8 +84,8 @@ function bestSplit(points: number[][], values: number[], sample: number[], draw:
       const [before, after] = [points[sorted[count - 1]!]![column]!, points[sorted[count]!]![column]!];
       if (before === after || count < LEAF || sorted.length - count < LEAF) continue;
       const right = total - left;
-      const found = (left * left) / count + (right * right) / (sorted.length - count);
-      if (found > gain) [best, gain] = [{ column, at: (before + after) / 2 }, found];
+      const score = (left * left) / count + (right * right) / (sorted.length - count);
+      if (score > gain) [best, gain] = [{ column, at: (before + after) / 2 }, score];
     }
   }
   return best;

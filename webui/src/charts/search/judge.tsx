@@ -11,11 +11,11 @@ import { useSeries } from "../series";
 import type { Scaling } from "./axes";
 import { bestOf, type Judge, valueIn } from "./rows";
 
-export function useJudge(one: Experiment): Judge & { scaling: Scaling; top: number; isDefault: boolean } {
+export function useJudge(experiment: Experiment): Judge & { scaling: Scaling; top: number; isDefault: boolean } {
   const { params } = useLink();
-  const [group, ...name] = (params.get("m") ?? `validation:${one.searcherMetric}`).split(":");
-  const usual = group === "validation" && name.join(":") === one.searcherMetric;
-  const smaller = one.config.searcher.smaller_is_better !== false;
+  const [group, ...name] = (params.get("m") ?? `validation:${experiment.searcherMetric}`).split(":");
+  const usual = group === "validation" && name.join(":") === experiment.searcherMetric;
+  const smaller = experiment.config.searcher.smaller_is_better !== false;
   const batches = Number(params.get("at") || NaN);
   const scaling = params.get("sc");
   return {
@@ -35,16 +35,16 @@ export function useJudge(one: Experiment): Judge & { scaling: Scaling; top: numb
  * bucket.
  */
 export function useValues(trials: Trial[], judge: Judge & { isDefault: boolean }, topics: string[]): Map<number, number | null> {
-  const part = { trials: judge.isDefault ? [] : trials.map((one) => one.id), group: judge.group, x: "batches", width: 1 };
+  const part = { trials: judge.isDefault ? [] : trials.map((trial) => trial.id), group: judge.group, x: "batches", width: 1 };
   const around = judge.batches === null ? {} : { from: judge.batches - judge.margin, to: judge.batches + judge.margin };
-  const found = useSeries({ ...part, ...around }, judge.name, topics);
+  const answer = useSeries({ ...part, ...around }, judge.name, topics);
   // biome-ignore lint/correctness/useExhaustiveDependencies: `judge` is a new object on every render
   return useMemo(
     () =>
       judge.isDefault
-        ? new Map(trials.map((one) => [one.id, bestOf(one, judge.name)]))
-        : new Map((found.data ?? []).map((one) => [one.trialId, valueIn(one, judge)])),
-    [judge.isDefault, judge.name, judge.smaller, judge.batches === null, trials, found.data],
+        ? new Map(trials.map((trial) => [trial.id, bestOf(trial, judge.name)]))
+        : new Map((answer.data ?? []).map((series) => [series.trialId, valueIn(series, judge)])),
+    [judge.isDefault, judge.name, judge.smaller, judge.batches === null, trials, answer.data],
   );
 }
 
@@ -60,12 +60,22 @@ const SCALES = [
 const TOPS = [10, 20, 50, 100, 500];
 const MOST_METRICS = 1000;
 
-export function JudgeControls({ one, names, total, children }: { one: Experiment; names: Name[]; total: number; children?: ReactNode }) {
+export function JudgeControls({
+  experiment,
+  names,
+  total,
+  children,
+}: {
+  experiment: Experiment;
+  names: Name[];
+  total: number;
+  children?: ReactNode;
+}) {
   const { params, set } = useLink();
-  const judge = useJudge(one);
+  const judge = useJudge(experiment);
   const metrics = names.filter((each) => !each.group.startsWith("profile.")).map((each) => `${each.group}:${each.name}`);
   const chosen = `${judge.group}:${judge.name}`;
-  const usual = `validation:${one.searcherMetric}`;
+  const usual = `validation:${experiment.searcherMetric}`;
   const tops = TOPS.filter((count) => count < total || count === judge.top).map((count) => [String(count), `best ${count}`] as const);
   return (
     <>

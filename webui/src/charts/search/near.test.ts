@@ -27,7 +27,7 @@ test("the nearest line between the two axes around the pointer", () => {
   expect(at(25, 50)).toBe(-1);
   expect(at(150, 4)).toBe(0);
   expect(at(100, 97)).toBe(1);
-  expect(at(150, 4, (one) => one === 0)).toBe(-1);
+  expect(at(150, 4, (index) => index === 0)).toBe(-1);
   expect(at(-5, 100)).toBe(-1);
   expect(at(205, 0)).toBe(-1);
 });

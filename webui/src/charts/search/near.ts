@@ -45,7 +45,7 @@ export function nearestLine(
   reach: number,
   skip: (at: number) => boolean,
 ): number {
-  const right = across.findIndex((one) => one >= x);
+  const right = across.findIndex((position) => position >= x);
   if (right < 1) return -1;
   const [from, to] = [columns[right - 1]!, columns[right]!];
   const share = eased((x - across[right - 1]!) / (across[right]! - across[right - 1]!));

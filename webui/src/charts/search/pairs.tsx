@@ -28,7 +28,7 @@ interface Props {
 }
 
 export function Pairs({ rows, axes, pair, ground: kind, tint, onPair, onOpen }: Props) {
-  const [x, y] = pair.map((name) => axes.find((one) => one.name === name));
+  const [x, y] = pair.map((name) => axes.find((axis) => axis.name === name));
   const colour = useCallback((row: Row) => ramp(tint(row)), [tint]);
   const grid = useMemo(() => {
     if (!kind || !x || !y) return null;
@@ -52,7 +52,7 @@ export function Pairs({ rows, axes, pair, ground: kind, tint, onPair, onOpen }: 
     },
     [grid],
   );
-  const tiles = axes.flatMap((one, at) => axes.slice(at + 1).map((other) => [one, other] as const));
+  const tiles = axes.flatMap((axis, at) => axes.slice(at + 1).map((other) => [axis, other] as const));
   return (
     <div className="pair-plots">
       {x && y && (
@@ -69,23 +69,23 @@ export function Pairs({ rows, axes, pair, ground: kind, tint, onPair, onOpen }: 
       )}
       {tiles.length > 1 && (
         <ul className="tiles" aria-label="Pairs of hyperparameters">
-          {tiles.map(([one, other]) => (
-            <li key={`${one.name} ${other.name}`}>
+          {tiles.map(([axis, other]) => (
+            <li key={`${axis.name} ${other.name}`}>
               <button
                 type="button"
                 className="tile"
-                aria-pressed={pair[0] === one.name && pair[1] === other.name}
-                onClick={() => onPair([one.name, other.name])}
+                aria-pressed={pair[0] === axis.name && pair[1] === other.name}
+                onClick={() => onPair([axis.name, other.name])}
               >
-                {one.name} × {other.name}
+                {axis.name} × {other.name}
               </button>
-              <Visible name={`${one.name} ${other.name}`} height={130}>
+              <Visible name={`${axis.name} ${other.name}`} height={130}>
                 {() => (
                   <Dots
                     small
-                    name={`${other.name} over ${one.name}`}
+                    name={`${other.name} over ${axis.name}`}
                     rows={rows}
-                    x={one}
+                    x={axis}
                     y={other}
                     tint={colour}
                     onOpen={onOpen}
@@ -132,19 +132,19 @@ export function means(rows: Row[], x: Axis, y: Axis, tint: (row: Row) => number)
 /** Between trials, the mean of all trials weighted by the inverse fourth power of their distance (D. Shepard, 1968). */
 function surface(rows: Row[], x: Axis, y: Axis, tint: (row: Row) => number): number[] {
   const step = Math.ceil(rows.length / NEIGHBOURS);
-  const known = rows
+  const points = rows
     .filter((_, at) => at % step === 0)
     .flatMap((row) => {
       const [left, up] = [placeOf(x, row), placeOf(y, row)];
       return left === null || up === null ? [] : [{ left, up, share: tint(row) }];
     });
-  if (!known.length) return [];
+  if (!points.length) return [];
   return Array.from({ length: CELLS * CELLS }, (_, cell) => {
     const [left, up] = [((cell % CELLS) + 0.5) / CELLS, (Math.floor(cell / CELLS) + 0.5) / CELLS];
     let [sum, total] = [0, 0];
-    for (const one of known) {
-      const weight = 1 / (((one.left - left) ** 2 + (one.up - up) ** 2) ** 2 + 1e-7);
-      sum += weight * one.share;
+    for (const point of points) {
+      const weight = 1 / (((point.left - left) ** 2 + (point.up - up) ** 2) ** 2 + 1e-7);
+      sum += weight * point.share;
       total += weight;
     }
     return sum / total;

@@ -59,7 +59,7 @@ export function Parallel({ rows, chosen, axes, brushes, onBrush, onMove, tint, o
           to(at, 0)[0],
           (frame.width - 2 * SIDE) / Math.max(1, axes.length - 1) - 10,
           at > 0 && at === axes.length - 1,
-          brushes.find((one) => one.name === axis.name),
+          brushes.find((brush) => brush.name === axis.name),
         ),
       );
     },
@@ -82,8 +82,8 @@ export function Parallel({ rows, chosen, axes, brushes, onBrush, onMove, tint, o
   );
   const axisAt = (where: Where) => {
     const to = places(where.width, axes.length);
-    const found = axes.findIndex((_, at) => Math.abs(to(at, 0)[0] - where.x) < NEAR);
-    return found;
+    const index = axes.findIndex((_, at) => Math.abs(to(at, 0)[0] - where.x) < NEAR);
+    return index;
   };
   const down = (where: Where) => {
     const axis = axisAt(where);
@@ -108,7 +108,7 @@ export function Parallel({ rows, chosen, axes, brushes, onBrush, onMove, tint, o
     }
     setDrag(null);
     const axis = axes[drag.axis]!;
-    const others = brushes.filter((one) => one.name !== axis.name);
+    const others = brushes.filter((brush) => brush.name !== axis.name);
     if (drag.kind === "move") {
       const step = (where.width - 2 * SIDE) / Math.max(1, axes.length - 1);
       onMove(axis.name, Math.min(axes.length - 1, Math.max(0, Math.round((where.x - SIDE) / step))));
@@ -216,9 +216,9 @@ function drawAxis({ ctx, height }: Frame, axis: Axis, x: number, room: number, i
 /** Shortens a name to the available room but keeps its end, which says more than its middle. */
 function cut(ctx: CanvasRenderingContext2D, text: string, room: number): string {
   if (ctx.measureText(text).width <= room) return text;
-  let kept = text.length - 1;
-  while (kept > 2 && ctx.measureText(`…${text.slice(-kept)}`).width > room) kept--;
-  return `…${text.slice(-kept)}`;
+  let length = text.length - 1;
+  while (length > 2 && ctx.measureText(`…${text.slice(-length)}`).width > room) length--;
+  return `…${text.slice(-length)}`;
 }
 
 function drawDrag({ ctx, height }: Frame, drag: Drag, axes: Axis[], to: To) {

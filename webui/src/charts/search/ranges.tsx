@@ -25,9 +25,9 @@ export function AxisControls({
   onBrush: (brushes: Brush[]) => void;
 }) {
   const change = (axis: Axis, end: "from" | "to", text: string) => {
-    const before = brushes.find((one) => one.name === axis.name) ?? { name: axis.name, from: axis.low, to: axis.high };
+    const before = brushes.find((brush) => brush.name === axis.name) ?? { name: axis.name, from: axis.low, to: axis.high };
     if (text !== "" && Number.isFinite(Number(text)))
-      onBrush([...brushes.filter((one) => one.name !== axis.name), { ...before, [end]: Number(text) }]);
+      onBrush([...brushes.filter((brush) => brush.name !== axis.name), { ...before, [end]: Number(text) }]);
   };
   return (
     <div className="axes-of" tabIndex={0}>
@@ -44,10 +44,10 @@ export function AxisControls({
           </tr>
         </thead>
         <tbody>
-          {[...axes.map((one) => one.name), ...all.filter((name) => hidden.has(name))].map((name) => {
-            const at = axes.findIndex((one) => one.name === name);
+          {[...axes.map((axis) => axis.name), ...all.filter((name) => hidden.has(name))].map((name) => {
+            const at = axes.findIndex((axis) => axis.name === name);
             const axis = axes[at];
-            const brush = brushes.find((one) => one.name === name);
+            const brush = brushes.find((axis) => axis.name === name);
             const end = (side: "from" | "to") =>
               axis &&
               !axis.kinds && (
@@ -89,7 +89,7 @@ export function AxisControls({
                     <Kinds
                       axis={axis}
                       brush={brush}
-                      onChange={(one) => onBrush([...brushes.filter((each) => each.name !== name), ...(one ? [one] : [])])}
+                      onChange={(axis) => onBrush([...brushes.filter((each) => each.name !== name), ...(axis ? [axis] : [])])}
                     />
                   ) : (
                     end("from")
@@ -98,7 +98,7 @@ export function AxisControls({
                 <td className="num">{end("to")}</td>
                 <td>
                   {brush && (
-                    <Button small kind="ghost" onClick={() => onBrush(brushes.filter((one) => one.name !== name))}>
+                    <Button small kind="ghost" onClick={() => onBrush(brushes.filter((axis) => axis.name !== name))}>
                       All
                     </Button>
                   )}

@@ -37,7 +37,7 @@ test("rows are trials with a value, best first, with nested names", () => {
 
 test("rows look the same until something visible changes", () => {
   const again = toRows(
-    trials.map((one) => ({ ...one, restarts: 7, hparams: { ...one.hparams } })),
+    trials.map((trial) => ({ ...trial, restarts: 7, hparams: { ...trial.hparams } })),
     new Map([
       [1, 5],
       [2, 2],

@@ -32,35 +32,35 @@ export const bestOf = (trial: Trial, metric: string): number | null => {
 };
 
 /** The value of a series in one bucket: the best of its range, or the last one if a batch count is given. */
-export function valueIn(one: Series, judge: Judge): number | null {
-  const [last, extreme] = [one.last.at(-1) ?? null, (judge.smaller ? one.min : one.max)?.at(-1)];
+export function valueIn(series: Series, judge: Judge): number | null {
+  const [last, extreme] = [series.last.at(-1) ?? null, (judge.smaller ? series.min : series.max)?.at(-1)];
   return judge.batches === null ? (extreme ?? last) : last;
 }
 
 /** Trials that have a value, best first. */
 export function toRows(trials: Trial[], values: Map<number, number | null>, endings: Map<number, Ending>, smaller: boolean): Row[] {
-  const found = trials.flatMap((trial) => {
+  const complete = trials.flatMap((trial) => {
     const value = values.get(trial.id);
     if (value === null || value === undefined) return [];
     const at = Date.parse(trial.bestValidation?.endTime ?? trial.endTime ?? "") / 1000;
     const ending = endings.get(trial.id) ?? (trial.state === "STATE_ERROR" ? "failed" : "");
     return [{ trial, hp: flat(trial.hparams), value, at, ending }];
   });
-  return found.sort((a, b) => (smaller ? a.value - b.value : b.value - a.value) || a.trial.id - b.trial.id);
+  return complete.sort((a, b) => (smaller ? a.value - b.value : b.value - a.value) || a.trial.id - b.trial.id);
 }
 
 /** Whether the rows look the same in every plot; other changes of their trials matter to tables only. */
 export const looksSame = (some: Row[], others: Row[]) =>
   some.length === others.length &&
-  some.every((one, at) => {
+  some.every((row, at) => {
     const other = others[at]!;
     return (
-      one.trial.id === other.trial.id &&
-      one.value === other.value &&
-      one.ending === other.ending &&
-      Object.is(one.at, other.at) &&
-      one.trial.bestCheckpoint?.uuid === other.trial.bestCheckpoint?.uuid &&
-      (one.trial.hparams === other.trial.hparams || JSON.stringify(one.hp) === JSON.stringify(other.hp))
+      row.trial.id === other.trial.id &&
+      row.value === other.value &&
+      row.ending === other.ending &&
+      Object.is(row.at, other.at) &&
+      row.trial.bestCheckpoint?.uuid === other.trial.bestCheckpoint?.uuid &&
+      (row.trial.hparams === other.trial.hparams || JSON.stringify(row.hp) === JSON.stringify(other.hp))
     );
   });
 
@@ -73,40 +73,40 @@ export function hyperparameters(rows: Row[]): { name: string; varies: boolean }[
       values.get(name)!.add(JSON.stringify(value));
     }
   const missing = (name: string) => rows.some((row) => !(name in row.hp));
-  const named = [...values].map(([name, found]) => ({ name, varies: found.size > 1 || missing(name) }));
+  const named = [...values].map(([name, distinct]) => ({ name, varies: distinct.size > 1 || missing(name) }));
   return named.sort((a, b) => Number(b.varies) - Number(a.varies));
 }
 
 /** The trials that improved on the best value so far, in order of time. */
 export function bestSoFar(rows: Row[], smaller: boolean): Row[] {
   const inTime = rows.filter((row) => Number.isFinite(row.at)).sort((a, b) => a.at - b.at || a.trial.id - b.trial.id);
-  const found: Row[] = [];
+  const bestRows: Row[] = [];
   for (const row of inTime) {
-    const best = found.at(-1);
-    if (!best || (smaller ? row.value < best.value : row.value > best.value)) found.push(row);
+    const best = bestRows.at(-1);
+    if (!best || (smaller ? row.value < best.value : row.value > best.value)) bestRows.push(row);
   }
-  return found;
+  return bestRows;
 }
 
 /** Rank of each row, 0 for the best to 1 for the worst; equal values share the mean of their ranks. */
 export function ranks(rows: Row[]): Map<number, number> {
-  const found = new Map<number, number>();
+  const counts = new Map<number, number>();
   for (let start = 0; start < rows.length; ) {
     let end = start;
     while (end + 1 < rows.length && rows[end + 1]!.value === rows[start]!.value) end++;
-    for (let at = start; at <= end; at++) found.set(rows[at]!.trial.id, rows.length > 1 ? (start + end) / 2 / (rows.length - 1) : 0);
+    for (let at = start; at <= end; at++) counts.set(rows[at]!.trial.id, rows.length > 1 ? (start + end) / 2 / (rows.length - 1) : 0);
     start = end + 1;
   }
-  return found;
+  return counts;
 }
 
 /** Number of values in each of several equal parts of their range. */
 export function histogram(values: number[]): { from: number; to: number; count: number }[] {
   if (!values.length) return [];
-  const [low, high] = values.reduce(([least, most], one) => [Math.min(least, one), Math.max(most, one)], [Infinity, -Infinity]);
+  const [low, high] = values.reduce(([least, most], value) => [Math.min(least, value), Math.max(most, value)], [Infinity, -Infinity]);
   const bins = low === high ? 1 : Math.min(40, Math.max(5, Math.ceil(Math.sqrt(values.length))));
   const width = (high - low) / bins || 1;
-  const found = Array.from({ length: bins }, (_, at) => ({ from: low + at * width, to: low + (at + 1) * width, count: 0 }));
-  for (const value of values) found[Math.min(bins - 1, Math.floor((value - low) / width))]!.count++;
-  return found;
+  const buckets = Array.from({ length: bins }, (_, at) => ({ from: low + at * width, to: low + (at + 1) * width, count: 0 }));
+  for (const value of values) buckets[Math.min(bins - 1, Math.floor((value - low) / width))]!.count++;
+  return buckets;
 }

@@ -18,8 +18,8 @@ test("the last decision about each trial counts, with its rank", () => {
       { length: 16, waiting: 0, count: 1, entries: [{ trialId: 2, metric: 0.05, verdict: "top" }] },
     ],
   ];
-  const found = decisions(brackets, "epochs");
-  expect(found.get(2)).toEqual({ text: "reached 16 epochs, 1st of 1", verdict: "top", ending: "" });
-  expect(found.get(1)).toEqual({ text: "stopped after 4 epochs, 2nd of 3", verdict: "stopped", ending: "stopped" });
-  expect(found.get(3)).toEqual({ text: "failed before 4 epochs", verdict: "left", ending: "failed" });
+  const made = decisions(brackets, "epochs");
+  expect(made.get(2)).toEqual({ text: "reached 16 epochs, 1st of 1", verdict: "top", ending: "" });
+  expect(made.get(1)).toEqual({ text: "stopped after 4 epochs, 2nd of 3", verdict: "stopped", ending: "stopped" });
+  expect(made.get(3)).toEqual({ text: "failed before 4 epochs", verdict: "left", ending: "failed" });
 });

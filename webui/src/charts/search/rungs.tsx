@@ -43,7 +43,7 @@ const ENDINGS: Record<Entry["verdict"], Ending> = { promoted: "", stopped: "stop
  * rungs' lengths.
  */
 export function decisions(brackets: Brackets, unit = ""): Map<number, Decision> {
-  const found = new Map<number, Decision>();
+  const byTrial = new Map<number, Decision>();
   for (const bracket of brackets)
     for (const rung of bracket)
       rung.entries.forEach((entry, place) => {
@@ -52,9 +52,9 @@ export function decisions(brackets: Brackets, unit = ""): Map<number, Decision> 
           entry.verdict === "left" && entry.metric === null
             ? `failed before ${length}`
             : `${WORDS[entry.verdict]} ${length}, ${nth(place + 1)} of ${number(rung.count)}`;
-        found.set(entry.trialId, { text, verdict: entry.verdict, ending: ENDINGS[entry.verdict] });
+        byTrial.set(entry.trialId, { text, verdict: entry.verdict, ending: ENDINGS[entry.verdict] });
       });
-  return found;
+  return byTrial;
 }
 
 const [ROW, LEFT, RIGHT, FOOT] = [54, 62, 12, 14];
@@ -109,7 +109,7 @@ export function Rungs({ brackets, ...shown }: Shown & { brackets: Brackets }) {
         <li>
           <i className="needed" /> needed to go on
         </li>
-        {rungs.some((rung) => rung.entries.some((one) => one.verdict === "left")) && (
+        {rungs.some((rung) => rung.entries.some((entry) => entry.verdict === "left")) && (
           <li>
             <X className="s bad" /> failed
           </li>
@@ -122,7 +122,7 @@ export function Rungs({ brackets, ...shown }: Shown & { brackets: Brackets }) {
           <tbody>
             {rungs.map((rung, at) => (
               <tr key={at}>
-                <td>{told(rung)}</td>
+                <td>{summary(rung)}</td>
               </tr>
             ))}
           </tbody>
@@ -133,8 +133,8 @@ export function Rungs({ brackets, ...shown }: Shown & { brackets: Brackets }) {
 }
 
 /** A rung as text. */
-export function told(rung: Rung): string {
-  const count = (verdict: Entry["verdict"]) => rung.entries.filter((one) => one.verdict === verdict).length;
+export function summary(rung: Rung): string {
+  const count = (verdict: Entry["verdict"]) => rung.entries.filter((entry) => entry.verdict === verdict).length;
   const last = needed(rung);
   const way = rung.waiting > 0 ? `, ${rung.waiting} on their way` : "";
   const to = last === null ? "" : ` (to ${number(last, 4)})`;
@@ -142,14 +142,14 @@ export function told(rung: Rung): string {
 }
 
 /** The worst value that was promoted; entries are sorted best first. */
-const needed = (rung: Rung): number | null => rung.entries.filter((one) => one.verdict === "promoted").at(-1)?.metric ?? null;
+const needed = (rung: Rung): number | null => rung.entries.filter((entry) => entry.verdict === "promoted").at(-1)?.metric ?? null;
 
-const isOn = (one: Entry) => one.verdict === "promoted" || one.verdict === "top";
+const isOn = (entry: Entry) => entry.verdict === "promoted" || entry.verdict === "top";
 
 function Bracket({ rungs, metric, looks, chosen, onOpen }: Shown & { rungs: Rung[] }) {
   const height = rungs.length * ROW + FOOT;
   const scale = useMemo(() => {
-    const values = rungs.flatMap((rung) => rung.entries.map((one) => one.metric)).filter((one) => one !== null);
+    const values = rungs.flatMap((rung) => rung.entries.map((metric) => metric.metric)).filter((metric) => metric !== null);
     const [low, high] = [Math.min(...values), Math.max(...values)];
     const more = high > low ? (high - low) * 0.04 : Math.abs(low) * 0.05 || 1;
     return { low: low - more, high: high + more };
@@ -161,10 +161,10 @@ function Bracket({ rungs, metric, looks, chosen, onOpen }: Shown & { rungs: Rung
   const spots = useCallback(
     (width: number): Spot[] =>
       rungs.flatMap((rung, at) => {
-        const known = rung.entries.filter((one) => one.metric !== null);
-        const xs = known.map((one) => across(one.metric!, width));
+        const measured = rung.entries.filter((entry) => entry.metric !== null);
+        const xs = measured.map((entry) => across(entry.metric!, width));
         const rows = stacked(xs, GAP, HIGH);
-        return known.map((one, place) => ({ ...one, x: xs[place]!, y: at * ROW + HIGH + 8 - rows[place]! }));
+        return measured.map((entry, place) => ({ ...entry, x: xs[place]!, y: at * ROW + HIGH + 8 - rows[place]! }));
       }),
     [rungs, across],
   );
@@ -173,18 +173,18 @@ function Bracket({ rungs, metric, looks, chosen, onOpen }: Shown & { rungs: Rung
       rungs.forEach((rung, at) => ground(ctx, rung, at * ROW, width, (value) => across(value, width)));
       // Chosen trials are drawn above the others.
       const all = spots(width).sort((a, b) => Number(chosen.has(a.trialId)) - Number(chosen.has(b.trialId)));
-      for (const one of all) dot(ctx, one, chosen.has(one.trialId) ? inked(looks.get(one.trialId)?.colour ?? "--accent") : null, DOT);
+      for (const spot of all) dot(ctx, spot, chosen.has(spot.trialId) ? inked(looks.get(spot.trialId)?.colour ?? "--accent") : null, DOT);
     },
     [rungs, across, spots, looks, chosen],
   );
   const above = useCallback(
     ({ ctx, width }: Frame, lit: number | null) => {
-      const mine = spots(width).filter((one) => one.trialId === lit);
+      const mine = spots(width).filter((spot) => spot.trialId === lit);
       ctx.strokeStyle = css("--ink-3");
       ctx.beginPath();
-      mine.forEach((one, at) => ctx[at ? "lineTo" : "moveTo"](one.x, one.y));
+      mine.forEach((spot, at) => ctx[at ? "lineTo" : "moveTo"](spot.x, spot.y));
       ctx.stroke();
-      for (const one of mine) dot(ctx, one, css("--ink"), DOT + 1.6);
+      for (const spot of mine) dot(ctx, spot, css("--ink"), DOT + 1.6);
       const last = mine.at(-1);
       if (!last) return;
       ctx.font = `600 11.5px ${FONT}`;
@@ -195,21 +195,21 @@ function Bracket({ rungs, metric, looks, chosen, onOpen }: Shown & { rungs: Rung
     [spots],
   );
   const under = (where: Where) => {
-    const all = spots(where.width).map((one) => ({ one, away: Math.hypot(one.x - where.x, one.y - where.y) }));
-    const nearest = all.reduce((best, now) => (now.away < best.away ? now : best), { one: null as Spot | null, away: 8 });
-    return nearest.one;
+    const all = spots(where.width).map((spot) => ({ spot, away: Math.hypot(spot.x - where.x, spot.y - where.y) }));
+    const nearest = all.reduce((best, now) => (now.away < best.away ? now : best), { spot: null as Spot | null, away: 8 });
+    return nearest.spot;
   };
   return (
     <Canvas
-      name={`${metric} of the trials on each rung: ${rungs.map(told).join("; ")}`}
+      name={`${metric} of the trials on each rung: ${rungs.map(summary).join("; ")}`}
       height={height}
       draw={draw}
       above={above}
       onMove={(where) => light(under(where)?.trialId ?? null)}
       onLeave={() => light(null)}
       onUp={(where) => {
-        const found = under(where);
-        if (found) onOpen(found.trialId);
+        const spot = under(where);
+        if (spot) onOpen(spot.trialId);
       }}
     />
   );
@@ -245,21 +245,21 @@ function ground(ctx: CanvasRenderingContext2D, rung: Rung, top: number, width: n
 }
 
 /** A disk if promoted, a ring if stopped or waiting, a cross if it failed. */
-function dot(ctx: CanvasRenderingContext2D, one: Spot, tint: string | null, size: number) {
+function dot(ctx: CanvasRenderingContext2D, spot: Spot, tint: string | null, size: number) {
   ctx.beginPath();
   ctx.lineWidth = 1.3;
-  if (one.verdict === "left") {
+  if (spot.verdict === "left") {
     ctx.strokeStyle = tint ?? css("--error");
-    ctx.moveTo(one.x - size, one.y - size);
-    ctx.lineTo(one.x + size, one.y + size);
-    ctx.moveTo(one.x + size, one.y - size);
-    ctx.lineTo(one.x - size, one.y + size);
+    ctx.moveTo(spot.x - size, spot.y - size);
+    ctx.lineTo(spot.x + size, spot.y + size);
+    ctx.moveTo(spot.x + size, spot.y - size);
+    ctx.lineTo(spot.x - size, spot.y + size);
     ctx.stroke();
     return;
   }
-  ctx.arc(one.x, one.y, size, 0, 7);
-  ctx.fillStyle = isOn(one) ? (tint ?? css("--accent")) : css("--surface");
-  ctx.strokeStyle = tint ?? css(isOn(one) ? "--accent" : "--ink-3");
+  ctx.arc(spot.x, spot.y, size, 0, 7);
+  ctx.fillStyle = isOn(spot) ? (tint ?? css("--accent")) : css("--surface");
+  ctx.strokeStyle = tint ?? css(isOn(spot) ? "--accent" : "--ink-3");
   ctx.fill();
   ctx.stroke();
 }

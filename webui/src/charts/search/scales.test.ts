@@ -11,11 +11,11 @@ test("each hyperparameter has the scale that the configuration gives it", () => 
     fixed: { type: "const", val: 3 },
     list: [1, 2],
   };
-  const found = scalesOf({ hyperparameters });
-  expect(found.get("lr")!.kind).toBe("log");
-  expect(found.get("lr")!.span![0]).toBeCloseTo(1e-4, 12);
-  expect(found.get("model.depth")).toEqual({ kind: "int", span: [2, 12] });
-  expect(found.get("model.act")).toEqual({ kind: "choice", span: null });
-  expect(found.get("dropout")).toEqual({ kind: "linear", span: [0.05, 0.5] });
-  expect([...found.keys()]).toHaveLength(4);
+  const scales = scalesOf({ hyperparameters });
+  expect(scales.get("lr")!.kind).toBe("log");
+  expect(scales.get("lr")!.span![0]).toBeCloseTo(1e-4, 12);
+  expect(scales.get("model.depth")).toEqual({ kind: "int", span: [2, 12] });
+  expect(scales.get("model.act")).toEqual({ kind: "choice", span: null });
+  expect(scales.get("dropout")).toEqual({ kind: "linear", span: [0.05, 0.5] });
+  expect([...scales.keys()]).toHaveLength(4);
 });

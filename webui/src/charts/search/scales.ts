@@ -10,25 +10,25 @@ export interface Ranged {
 
 /** By name, `a.b` for `b` within `a`; constants have none. */
 export function scalesOf(config: Config): Map<string, Ranged> {
-  const found = new Map<string, Ranged>();
-  collect(config.hyperparameters ?? {}, "", found);
-  return found;
+  const scales = new Map<string, Ranged>();
+  collect(config.hyperparameters ?? {}, "", scales);
+  return scales;
 }
 
-function collect(tree: Record<string, any>, above: string, found: Map<string, Ranged>) {
-  for (const [name, one] of Object.entries(tree)) {
-    if (one === null || typeof one !== "object" || Array.isArray(one)) continue;
-    const ranged = rangedOf(one);
-    if (ranged) found.set(above + name, ranged);
-    else if (one.type !== "const") collect(one, `${above}${name}.`, found);
+function collect(tree: Record<string, any>, above: string, scales: Map<string, Ranged>) {
+  for (const [name, node] of Object.entries(tree)) {
+    if (node === null || typeof node !== "object" || Array.isArray(node)) continue;
+    const ranged = rangedOf(node);
+    if (ranged) scales.set(above + name, ranged);
+    else if (node.type !== "const") collect(node, `${above}${name}.`, scales);
   }
 }
 
-function rangedOf(one: Record<string, any>): Ranged | null {
-  const span: [number, number] = [Number(one.minval), Number(one.maxval)];
-  switch (one.type) {
+function rangedOf(node: Record<string, any>): Ranged | null {
+  const span: [number, number] = [Number(node.minval), Number(node.maxval)];
+  switch (node.type) {
     case "log": {
-      const base = Number(one.base ?? 10);
+      const base = Number(node.base ?? 10);
       return { kind: "log", span: [base ** span[0], base ** span[1]] };
     }
     case "int":

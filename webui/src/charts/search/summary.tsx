@@ -119,25 +119,25 @@ export function Importances({
   /** Receives the hyperparameters, the most important first. */
   onRanked: (names: string[]) => void;
 }) {
-  const [found, setFound] = useState<Found | null>(null);
+  const [shown, setFound] = useState<Found | null>(null);
   // Compute after the page is drawn, since growing a forest takes a moment.
   useEffect(() => {
     const timer = setTimeout(() => {
-      const found = explain(rows, axes, shareOf);
-      setFound(found);
-      onRanked(found.shares.map((one) => one.name));
+      const explained = explain(rows, axes, shareOf);
+      setFound(explained);
+      onRanked(explained.shares.map((parameter) => parameter.name));
     });
     return () => clearTimeout(timer);
   }, [rows, axes, shareOf, onRanked]);
-  if (!found) return <Loading />;
-  const enough = Math.max(FEW, EACH * found.shares.length);
-  if (!found.shares.length) return <p className="ink2 sm inset">No hyperparameter differs between these trials.</p>;
-  if (found.shares.every(({ share }) => share < LEAST))
-    return <p className="ink2 sm inset">{many(found.trials, "trial")}: too few to tell which hyperparameter matters.</p>;
+  if (!shown) return <Loading />;
+  const enough = Math.max(FEW, EACH * shown.shares.length);
+  if (!shown.shares.length) return <p className="ink2 sm inset">No hyperparameter differs between these trials.</p>;
+  if (shown.shares.every(({ share }) => share < LEAST))
+    return <p className="ink2 sm inset">{many(shown.trials, "trial")}: too few to tell which hyperparameter matters.</p>;
   return (
     <div className="importances">
       <ul aria-label="Importance of hyperparameters">
-        {found.shares.map(({ name, share }) => (
+        {shown.shares.map(({ name, share }) => (
           <li key={name}>
             <span className="mono cut" title={name}>
               {name}
@@ -150,9 +150,9 @@ export function Importances({
         ))}
       </ul>
       <p className="ink3 xs" role="note">
-        {found.trials < enough
-          ? `From ${many(found.trials, "trial")}. With fewer than ${enough}, trust the order, not the numbers.`
-          : `How much of the variation each one explains alone, across ${many(found.trials, "trial")}, estimated with a random forest (fANOVA; Hutter et al., 2014). The rest, up to 100 %, is interaction or noise.`}
+        {shown.trials < enough
+          ? `From ${many(shown.trials, "trial")}. With fewer than ${enough}, trust the order, not the numbers.`
+          : `How much of the variation each one explains alone, across ${many(shown.trials, "trial")}, estimated with a random forest (fANOVA; Hutter et al., 2014). The rest, up to 100 %, is interaction or noise.`}
       </p>
     </div>
   );

@@ -35,7 +35,7 @@ export function Timeline({
   onOpen: (trial: number) => void;
 }) {
   const bars = useMemo(() => barsOf(trials, endings, start), [trials, endings, start]);
-  const last = bars.reduce((most, one) => Math.max(most, one.to), 1);
+  const last = bars.reduce((most, bar) => Math.max(most, bar.to), 1);
   const height = Math.min(MOST_PX, bars.length * ROW_PX + TOP + FOOT);
   const row = (height - TOP - FOOT) / Math.max(1, bars.length);
   const across = useCallback((seconds: number, width: number) => LEFT + (seconds / last) * (width - LEFT - RIGHT), [last]);
@@ -45,12 +45,12 @@ export function Timeline({
       const { ctx, width } = frame;
       const every = Math.ceil(11 / row);
       ctx.textBaseline = "middle";
-      bars.forEach((one, at) => {
-        bar(ctx, one, at, row, (seconds) => across(seconds, width));
+      bars.forEach((trialBar, at) => {
+        bar(ctx, trialBar, at, row, (seconds) => across(seconds, width));
         if (at % every) return;
         ctx.fillStyle = css("--ink-3");
         ctx.textAlign = "right";
-        ctx.fillText(String(one.id), LEFT - 8, TOP + (at + 0.5) * row, LEFT - 10);
+        ctx.fillText(String(trialBar.id), LEFT - 8, TOP + (at + 0.5) * row, LEFT - 10);
       });
       ctx.textBaseline = "alphabetic";
     },
@@ -58,16 +58,16 @@ export function Timeline({
   );
   const above = useCallback(
     ({ ctx, width }: Frame, lit: number | null) => {
-      const at = bars.findIndex((one) => one.id === lit);
-      const one = bars[at];
-      if (!one) return;
+      const at = bars.findIndex((bar) => bar.id === lit);
+      const bar = bars[at];
+      if (!bar) return;
       ctx.strokeStyle = css("--ink");
       ctx.lineWidth = 1.5;
-      ctx.strokeRect(across(one.from, width), TOP + at * row, Math.max(2, across(one.to, width) - across(one.from, width)), row);
+      ctx.strokeRect(across(bar.from, width), TOP + at * row, Math.max(2, across(bar.to, width) - across(bar.from, width)), row);
       ctx.fillStyle = css("--ink");
       ctx.font = `550 11.5px ${FONT}`;
       ctx.textAlign = "right";
-      ctx.fillText(one.words, width - RIGHT, height - 5);
+      ctx.fillText(bar.words, width - RIGHT, height - 5);
     },
     [bars, row, height, across],
   );
@@ -76,7 +76,7 @@ export function Timeline({
     <Canvas
       name={`When each of ${many(bars.length, "trial")} began and ended: ${bars
         .slice(0, 20)
-        .map((one) => one.words)
+        .map((bar) => bar.words)
         .join("; ")}`}
       height={height}
       draw={draw}
@@ -84,8 +84,8 @@ export function Timeline({
       onMove={(where) => light(under(where)?.id ?? null)}
       onLeave={() => light(null)}
       onUp={(where) => {
-        const one = under(where);
-        if (one) onOpen(one.id);
+        const bar = under(where);
+        if (bar) onOpen(bar.id);
       }}
     />
   );
@@ -103,14 +103,14 @@ function barsOf(trials: Trial[], endings: Map<number, Ending>, start: number): B
     });
 }
 
-function bar(ctx: CanvasRenderingContext2D, one: Bar, at: number, row: number, across: (seconds: number) => number) {
+function bar(ctx: CanvasRenderingContext2D, trial: Bar, at: number, row: number, across: (seconds: number) => number) {
   const thick = Math.max(1, Math.min(10, row * 0.7));
-  ctx.fillStyle = css(one.tint);
+  ctx.fillStyle = css(trial.tint);
   ctx.beginPath();
   ctx.roundRect(
-    across(one.from),
+    across(trial.from),
     TOP + (at + 0.5) * row - thick / 2,
-    Math.max(2, across(one.to) - across(one.from)),
+    Math.max(2, across(trial.to) - across(trial.from)),
     thick,
     Math.min(3, thick / 2),
   );

@@ -52,20 +52,22 @@ const amount = (value: number | undefined, unit: string) => (value === undefined
 
 /** What each process on the agent used when it was last sampled. */
 function Processes({ agent, uses }: { agent: Agent; uses: Use[] }) {
-  const found = uses.flatMap((use) => use.processes.filter((one) => one.agentId === agent.id).map((one) => ({ use, one })));
-  if (!found.length) return null;
+  const processes = uses.flatMap((use) =>
+    use.processes.filter((process) => process.agentId === agent.id).map((process) => ({ use, process })),
+  );
+  if (!processes.length) return null;
   return (
     <section aria-label={`Processes of ${agent.id}`}>
       <h3 style={{ marginTop: 14 }}>Processes</h3>
       <ul className="holders sm">
-        {found.map(({ use, one }) => (
-          <li key={`${use.taskId} ${one.name}`}>
+        {processes.map(({ use, process }) => (
+          <li key={`${use.taskId} ${process.name}`}>
             <Link className="cut" to={`/experiments/${use.experimentId}/trials/${use.trialId}/profiler`} title={use.name}>
               {use.experimentId} {use.name}
             </Link>
-            {one.name !== agent.id && <span className="ink3 nowrap">{one.name.replace("rank", "rank ")}</span>}
+            {process.name !== agent.id && <span className="ink3 nowrap">{process.name.replace("rank", "rank ")}</span>}
             <b className="nowrap">
-              {[amount(one.cpuCores, "cores"), amount(one.memoryGb, "GB"), amount(one.gpuMemoryGb, "GB of GPU")]
+              {[amount(process.cpuCores, "cores"), amount(process.memoryGb, "GB"), amount(process.gpuMemoryGb, "GB of GPU")]
                 .filter(Boolean)
                 .join(" · ")}
             </b>
@@ -134,7 +136,7 @@ function SlotLine({
 function PastStrip({ runs }: { runs: Run[] }) {
   const now = Date.now();
   const place = (at: string | null) => Math.max(0, Math.min(100, 100 * (1 - (now - (at ? Date.parse(at) : now)) / DAY_MS)));
-  const told = (run: Run) =>
+  const describe = (run: Run) =>
     `${run.name}: ${duration(((run.until ? Date.parse(run.until) : now) - Date.parse(run.since)) / 1000)}${run.outcome && `, ${run.outcome}`}`;
   return (
     <svg
@@ -152,7 +154,7 @@ function PastStrip({ runs }: { runs: Run[] }) {
           height={6}
           className={run.outcome && run.outcome !== "succeeded" ? "failed" : ""}
         >
-          <title>{told(run)}</title>
+          <title>{describe(run)}</title>
         </rect>
       ))}
     </svg>

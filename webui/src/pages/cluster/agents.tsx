@@ -21,15 +21,15 @@ function Cells({ agent, of, lit, uses }: { agent: Agent; of: (slot: Slot) => Hol
         const holder = of(slot);
         const kind = isBusy(slot) ? "busy" : slot.draining ? "draining" : slot.enabled ? "free" : "off";
         const heat = heatOf(uses, agent.id, slot.id);
-        const said = `Slot ${slot.id}: ${wordOf(slot, holder)}${heat === null ? "" : `, GPU ${Math.round(100 * heat)} % busy`}`;
+        const label = `Slot ${slot.id}: ${wordOf(slot, holder)}${heat === null ? "" : `, GPU ${Math.round(100 * heat)} % busy`}`;
         return (
           <i
             key={slot.id}
             className={`${kind} ${lit !== null && holder?.id !== lit ? "dim" : ""}`}
             style={holder ? ({ "--k": holder.colour, "--heat": `${Math.round(100 * (heat ?? 1))}%` } as CSSProperties) : undefined}
-            title={said}
+            title={label}
           >
-            <span className="vh">{said}</span>
+            <span className="vh">{label}</span>
           </i>
         );
       })}
@@ -40,7 +40,7 @@ function Cells({ agent, of, lit, uses }: { agent: Agent; of: (slot: Slot) => Hol
 const [CELL_PX, LEAST_PX, MOST_PX] = [33, 100, 280];
 /** The number of slots of the largest agent, which sets the width. */
 const widest = (agents: Agent[]) =>
-  Math.min(MOST_PX, Math.max(LEAST_PX, 20 + CELL_PX * Math.max(...agents.map((one) => slotsOf(one).length), 1)));
+  Math.min(MOST_PX, Math.max(LEAST_PX, 20 + CELL_PX * Math.max(...agents.map((agent) => slotsOf(agent).length), 1)));
 
 const amount = (value: number | null, unit: string) => (value === null ? <span className="ink3">–</span> : `${little(value)} ${unit}`);
 
@@ -48,23 +48,23 @@ const amount = (value: number | null, unit: string) => (value === null ? <span c
 export function Agents({ agents, of, lit, uses }: { agents: Agent[]; of: (slot: Slot) => Holder | null; lit: string | null; uses: Use[] }) {
   const { items } = useSwitches();
   const [open, setOpen] = useOpen();
-  const at = agents.findIndex((one) => one.id === open);
-  const loads = useMemo(() => new Map(agents.map((one) => [one.id, loadOf(uses, one.id)])), [agents, uses]);
-  const load = (one: Agent) => loads.get(one.id)!;
-  const some = (what: keyof Load) => [...loads.values()].some((one) => one[what] !== null);
+  const at = agents.findIndex((agent) => agent.id === open);
+  const loads = useMemo(() => new Map(agents.map((agent) => [agent.id, loadOf(uses, agent.id)])), [agents, uses]);
+  const load = (agent: Agent) => loads.get(agent.id)!;
+  const some = (what: keyof Load) => [...loads.values()].some((load) => load[what] !== null);
   const columns: Column<Agent>[] = [
     {
       id: "name",
       head: "Agent",
       least: 120,
       name: true,
-      value: (one) => one.id,
-      cell: (one) => (
+      value: (agent) => agent.id,
+      cell: (agent) => (
         <span className="nowrap">
-          <button type="button" className="as-link cut" title={one.id} onClick={() => setOpen(one.id)}>
-            {one.id}
+          <button type="button" className="as-link cut" title={agent.id} onClick={() => setOpen(agent.id)}>
+            {agent.id}
           </button>{" "}
-          {one.draining ? <Tag>drains</Tag> : one.enabled ? null : <Tag kind="bad">disabled</Tag>}
+          {agent.draining ? <Tag>drains</Tag> : agent.enabled ? null : <Tag kind="bad">disabled</Tag>}
         </span>
       ),
     },
@@ -74,8 +74,8 @@ export function Agents({ agents, of, lit, uses }: { agents: Agent[]; of: (slot: 
       width: 100,
       least: 72,
       most: 160,
-      cell: (one) => <Cut>{one.resourcePools.join(", ")}</Cut>,
-      value: (one) => one.resourcePools.join(),
+      cell: (agent) => <Cut>{agent.resourcePools.join(", ")}</Cut>,
+      value: (agent) => agent.resourcePools.join(),
     },
     {
       id: "slots",
@@ -83,7 +83,7 @@ export function Agents({ agents, of, lit, uses }: { agents: Agent[]; of: (slot: 
       width: widest(agents),
       small: true,
       sort: false,
-      cell: (one) => <Cells agent={one} of={of} lit={lit} uses={uses} />,
+      cell: (agent) => <Cells agent={agent} of={of} lit={lit} uses={uses} />,
     },
     {
       id: "used",
@@ -92,8 +92,8 @@ export function Agents({ agents, of, lit, uses }: { agents: Agent[]; of: (slot: 
       least: 72,
       num: true,
       small: true,
-      value: (one) => slotsOf(one).filter(isBusy).length,
-      cell: (one) => `${slotsOf(one).filter(isBusy).length} of ${slotsOf(one).length}`,
+      value: (agent) => slotsOf(agent).filter(isBusy).length,
+      cell: (agent) => `${slotsOf(agent).filter(isBusy).length} of ${slotsOf(agent).length}`,
     },
     ...(some("gpu")
       ? [
@@ -101,16 +101,16 @@ export function Agents({ agents, of, lit, uses }: { agents: Agent[]; of: (slot: 
             id: "gpu",
             head: "GPU use",
             width: 116,
-            value: (one: Agent) => load(one).gpu,
-            cell: (one: Agent) => <Progress value={load(one).gpu === null ? null : load(one).gpu! / 100} />,
+            value: (agent: Agent) => load(agent).gpu,
+            cell: (agent: Agent) => <Progress value={load(agent).gpu === null ? null : load(agent).gpu! / 100} />,
           },
           {
             id: "gpuMemory",
             head: "GPU memory",
             width: 100,
             num: true,
-            value: (one: Agent) => load(one).gpuMemoryGb,
-            cell: (one: Agent) => amount(load(one).gpuMemoryGb, "GB"),
+            value: (agent: Agent) => load(agent).gpuMemoryGb,
+            cell: (agent: Agent) => amount(load(agent).gpuMemoryGb, "GB"),
           },
         ]
       : []),
@@ -122,8 +122,8 @@ export function Agents({ agents, of, lit, uses }: { agents: Agent[]; of: (slot: 
             width: 106,
             least: 98,
             num: true,
-            value: (one: Agent) => load(one).cpuCores,
-            cell: (one: Agent) => amount(load(one).cpuCores, "cores"),
+            value: (agent: Agent) => load(agent).cpuCores,
+            cell: (agent: Agent) => amount(load(agent).cpuCores, "cores"),
           },
           {
             id: "memory",
@@ -131,8 +131,8 @@ export function Agents({ agents, of, lit, uses }: { agents: Agent[]; of: (slot: 
             width: 92,
             least: 80,
             num: true,
-            value: (one: Agent) => load(one).memoryGb,
-            cell: (one: Agent) => amount(load(one).memoryGb, "GB"),
+            value: (agent: Agent) => load(agent).memoryGb,
+            cell: (agent: Agent) => amount(load(agent).memoryGb, "GB"),
           },
         ]
       : []),
@@ -141,10 +141,10 @@ export function Agents({ agents, of, lit, uses }: { agents: Agent[]; of: (slot: 
       head: "Connected",
       width: 120,
       least: 104,
-      cell: (one) => <Time at={one.registeredTime} />,
-      value: (one) => one.registeredTime,
+      cell: (agent) => <Time at={agent.registeredTime} />,
+      value: (agent) => agent.registeredTime,
     },
-    { id: "address", head: "Address", width: 130, off: true, cell: (one) => <Cut>{one.addresses.join(", ")}</Cut> },
+    { id: "address", head: "Address", width: 130, off: true, cell: (agent) => <Cut>{agent.addresses.join(", ")}</Cut> },
   ];
   return (
     <>
@@ -152,11 +152,11 @@ export function Agents({ agents, of, lit, uses }: { agents: Agent[]; of: (slot: 
         <Table
           name="Agents"
           rows={agents}
-          id={(one) => one.id}
+          id={(agent) => agent.id}
           columns={columns}
           actions={items}
           open={open}
-          onOpen={(one) => setOpen(one.id)}
+          onOpen={(agent) => setOpen(agent.id)}
           store="agents"
         />
       </div>

@@ -8,12 +8,12 @@ import { isBusy, loadOf, type Pool, slotsOf, type Use } from "./facts";
 export function Answer({ agents, pools, away, uses }: { agents: Agent[]; pools: Pool[]; away: number; uses: Use[] }) {
   const slots = agents.flatMap(slotsOf);
   const busy = slots.filter(isBusy).length;
-  const draining = slots.filter((one) => one.draining).length;
-  const off = slots.filter((one) => !one.enabled && !one.draining).length;
-  const waiting = pools.reduce((sum, one) => sum + one.stats.queuedCount, 0);
-  const running = pools.reduce((sum, one) => sum + one.stats.scheduledCount, 0);
+  const draining = slots.filter((slot) => slot.draining).length;
+  const off = slots.filter((slot) => !slot.enabled && !slot.draining).length;
+  const waiting = pools.reduce((sum, pool) => sum + pool.stats.queuedCount, 0);
+  const running = pools.reduce((sum, pool) => sum + pool.stats.scheduledCount, 0);
   const share = (part: number) => (slots.length ? part / slots.length : 0);
-  const whole = agents.filter((one) => one.enabled && slotsOf(one).every((slot) => slot.enabled && !isBusy(slot))).length;
+  const whole = agents.filter((agent) => agent.enabled && slotsOf(agent).every((slot) => slot.enabled && !isBusy(slot))).length;
   return (
     <Figures>
       <Figure
@@ -52,10 +52,10 @@ export function Answer({ agents, pools, away, uses }: { agents: Agent[]; pools: 
 
 /** Utilization of the slots in use; nothing if workers do not sample it. */
 function atWork(agents: Agent[], uses: Use[]) {
-  const loads = agents.map((one) => ({ id: one.id, ...loadOf(uses, one.id) }));
-  const gpus = loads.filter((one) => one.gpu !== null);
+  const loads = agents.map((agent) => ({ id: agent.id, ...loadOf(uses, agent.id) }));
+  const gpus = loads.filter((load) => load.gpu !== null);
   if (gpus.length) {
-    const mean = gpus.reduce((sum, one) => sum + one.gpu!, 0) / gpus.length;
+    const mean = gpus.reduce((sum, gpu) => sum + gpu.gpu!, 0) / gpus.length;
     const least = gpus.toSorted((a, b) => a.gpu! - b.gpu!)[0]!;
     return (
       <Figure
@@ -66,9 +66,9 @@ function atWork(agents: Agent[], uses: Use[]) {
       />
     );
   }
-  const cores = loads.filter((one) => one.cpuCores !== null);
+  const cores = loads.filter((load) => load.cpuCores !== null);
   if (!cores.length) return null;
-  const all = cores.reduce((sum, one) => sum + one.cpuCores!, 0);
-  const memory = cores.reduce((sum, one) => sum + (one.memoryGb ?? 0), 0);
+  const all = cores.reduce((sum, core) => sum + core.cpuCores!, 0);
+  const memory = cores.reduce((sum, core) => sum + (core.memoryGb ?? 0), 0);
   return <Figure name="CPU busy" value={little(all)} unit={all === 1 ? "core" : "cores"} note={`${little(memory)} GB of memory held`} />;
 }

@@ -11,20 +11,21 @@ const MOST_RUNS = 20;
 export const AwayCard = ({ agents }: { agents: Away[] }) => (
   <Card title="Disconnected agents" count={agents.length}>
     <div className="stack" style={{ gap: 6 }}>
-      {agents.map((one) => (
+      {agents.map((agent) => (
         <Fold
-          key={`${one.id} ${one.goneTime}`}
+          key={`${agent.id} ${agent.goneTime}`}
           title={
             <span className="cut">
-              <b>{one.id}</b>{" "}
+              <b>{agent.id}</b>{" "}
               <span className="ink2">
-                {one.resourcePools.join(", ")}, {many(one.slots, "slot")}, disconnected since <Time at={one.goneTime} />: {one.reason}
+                {agent.resourcePools.join(", ")}, {many(agent.slots, "slot")}, disconnected since <Time at={agent.goneTime} />:{" "}
+                {agent.reason}
               </span>
             </span>
           }
         >
           <ul style={{ paddingLeft: 22 }} className="sm">
-            {one.runs.slice(0, MOST_RUNS).map((run) => (
+            {agent.runs.slice(0, MOST_RUNS).map((run) => (
               <li key={`${run.trialId} ${run.since}`}>
                 {run.experimentId && run.trialId ? (
                   <Link to={`/experiments/${run.experimentId}/trials/${run.trialId}/overview`}>{run.name}</Link>
@@ -34,8 +35,8 @@ export const AwayCard = ({ agents }: { agents: Away[] }) => (
                 : {run.until ? `${run.outcome.replaceAll("_", " ")}, ${run.reason}` : "not heard of yet"}
               </li>
             ))}
-            {one.runs.length > MOST_RUNS && <li>{one.runs.length - MOST_RUNS} more</li>}
-            {!one.runs.length && <li className="ink3">Nothing was running on it.</li>}
+            {agent.runs.length > MOST_RUNS && <li>{agent.runs.length - MOST_RUNS} more</li>}
+            {!agent.runs.length && <li className="ink3">Nothing was running on it.</li>}
           </ul>
         </Fold>
       ))}

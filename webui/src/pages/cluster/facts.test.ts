@@ -11,7 +11,10 @@ const slot = (id: string, container: string | null) => ({
   container: container ? { id: container } : null,
 });
 const agent = (...containers: (string | null)[]) =>
-  ({ id: "a", slots: Object.fromEntries(containers.map((one, at) => [String(at), slot(String(at), one)])) }) as unknown as Agent;
+  ({
+    id: "a",
+    slots: Object.fromEntries(containers.map((container, at) => [String(at), slot(String(at), container)])),
+  }) as unknown as Agent;
 const tasks = {
   allocationIdToSummary: {
     x: { name: "sweep", taskId: "7.1", resources: [{ containerId: "c1" }, { containerId: "c2" }] },
@@ -21,19 +24,19 @@ const tasks = {
 };
 
 test("the trials of one experiment are one holder, and the largest comes first", () => {
-  const one = agent("c4", "c1", "c2", "c3", null);
-  const { list, of } = holders([one], tasks);
+  const busy = agent("c4", "c1", "c2", "c3", null);
+  const { list, of } = holders([busy], tasks);
   expect(list.map(({ id, slots, experiment }) => [id, slots, experiment])).toEqual([
     ["7", 3, 7],
     ["nb", 1, null],
   ]);
-  expect(of(one.slots["3"]!)?.id).toBe("7");
-  expect(of(one.slots["4"]!)).toBeNull();
+  expect(of(busy.slots["3"]!)?.id).toBe("7");
+  expect(of(busy.slots["4"]!)).toBeNull();
 });
 
 test("trials are named after their experiment", () => {
   const { list } = holders([agent("c1")], tasks, new Map([[7, "vit sweep"]]));
-  expect(list.map((one) => one.name)).toEqual(["vit sweep"]);
+  expect(list.map((holder) => holder.name)).toEqual(["vit sweep"]);
 });
 
 test("an agent's load covers all its runs, and is unknown if nothing was sampled", () => {

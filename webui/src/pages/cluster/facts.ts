@@ -69,26 +69,26 @@ export interface Load {
 }
 
 const total = (values: (number | undefined)[]) => {
-  const known = values.filter((one): one is number => one !== undefined);
-  return known.length ? known.reduce((sum, one) => sum + one, 0) : null;
+  const defined = values.filter((value): value is number => value !== undefined);
+  return defined.length ? defined.reduce((sum, value) => sum + value, 0) : null;
 };
 
 export function loadOf(uses: Use[], agent: string): Load {
-  const processes = uses.flatMap((one) => one.processes).filter((one) => one.agentId === agent);
-  const gpus = uses.flatMap((one) => one.gpus).filter((one) => one.agentId === agent);
-  const busy = gpus.flatMap((one) => one.percent ?? []);
+  const processes = uses.flatMap((use) => use.processes).filter((process) => process.agentId === agent);
+  const gpus = uses.flatMap((gpu) => gpu.gpus).filter((gpu) => gpu.agentId === agent);
+  const busy = gpus.flatMap((gpu) => gpu.percent ?? []);
   return {
-    cpuCores: total(processes.map((one) => one.cpuCores)),
-    memoryGb: total(processes.map((one) => one.memoryGb)),
-    gpu: busy.length ? busy.reduce((sum, one) => sum + one, 0) / busy.length : null,
-    gpuMemoryGb: total(gpus.map((one) => one.memoryGb)),
+    cpuCores: total(processes.map((process) => process.cpuCores)),
+    memoryGb: total(processes.map((process) => process.memoryGb)),
+    gpu: busy.length ? busy.reduce((sum, share) => sum + share, 0) / busy.length : null,
+    gpuMemoryGb: total(gpus.map((gpu) => gpu.memoryGb)),
   };
 }
 
 /** Utilization of a slot's GPU, 0 to 1; null if it is not sampled. */
 export function heatOf(uses: Use[], agent: string, slot: string): number | null {
-  const found = uses.flatMap((one) => one.gpus).find((one) => one.agentId === agent && one.slotId === slot);
-  return found?.percent === undefined ? null : found.percent / 100;
+  const load = uses.flatMap((gpu) => gpu.gpus).find((gpu) => gpu.agentId === agent && gpu.slotId === slot);
+  return load?.percent === undefined ? null : load.percent / 100;
 }
 
 /** The experiment of a trial's task; null for other tasks. */
@@ -103,9 +103,11 @@ export function holders(
   names: ReadonlyMap<number, string> = new Map(),
 ): { list: Holder[]; of: (slot: Slot) => Holder | null } {
   const byContainer = new Map(
-    Object.values(tasks?.allocationIdToSummary ?? {}).flatMap((one) => one.resources.map((part) => [part.containerId, one] as const)),
+    Object.values(tasks?.allocationIdToSummary ?? {}).flatMap((allocation) =>
+      allocation.resources.map((part) => [part.containerId, allocation] as const),
+    ),
   );
-  const found = new Map<string, Holder>();
+  const holders = new Map<string, Holder>();
   const keys = new Map<string, string>();
   for (const slot of agents.flatMap((agent) => Object.values(agent.slots))) {
     const user = slot.container && byContainer.get(slot.container.id);
@@ -113,15 +115,15 @@ export function holders(
     const experiment = experimentOf(user.taskId);
     const id = experiment === null ? user.taskId : String(experiment);
     keys.set(slot.container.id, id);
-    const there = found.get(id);
+    const there = holders.get(id);
     if (there) there.slots += 1;
-    else found.set(id, { id, name: (experiment !== null && names.get(experiment)) || user.name, experiment, slots: 1, colour: "" });
+    else holders.set(id, { id, name: (experiment !== null && names.get(experiment)) || user.name, experiment, slots: 1, colour: "" });
   }
-  const list = [...found.values()].toSorted((a, b) => b.slots - a.slots || a.id.localeCompare(b.id, "en", { numeric: true }));
-  list.forEach((one, at) => {
-    one.colour = `var(--s${(at % COLOURS) + 1})`;
+  const list = [...holders.values()].toSorted((a, b) => b.slots - a.slots || a.id.localeCompare(b.id, "en", { numeric: true }));
+  list.forEach((holder, at) => {
+    holder.colour = `var(--s${(at % COLOURS) + 1})`;
   });
-  return { list, of: (slot) => (slot.container ? (found.get(keys.get(slot.container.id) ?? "") ?? null) : null) };
+  return { list, of: (slot) => (slot.container ? (holders.get(keys.get(slot.container.id) ?? "") ?? null) : null) };
 }
 
 const NO_USES: Use[] = [];
@@ -144,7 +146,7 @@ export function useCluster() {
   useTick(SAMPLED_MS, sampled.refetch);
   const uses = sampled.data?.uses ?? NO_USES;
   const held = useMemo(() => {
-    const names = new Map(uses.map((one) => [one.experimentId, one.name]));
+    const names = new Map(uses.map((use) => [use.experimentId, use.name]));
     return holders(agents.data?.agents ?? [], tasks.data, names);
   }, [agents.data, tasks.data, uses]);
   return { agents, pools: pools.data?.resourcePools ?? [], away: away.data?.agents ?? [], held, uses };
@@ -153,5 +155,5 @@ export function useCluster() {
 /** What ran on each slot during the last day. */
 export function usePast() {
   const strips = useData<{ slots: { agentId: string; slotId: string; runs: Run[] }[] }>("cluster/slots", ["cluster"], true, REST_MS);
-  return useMemo(() => new Map(strips.data?.slots.map((one) => [`${one.agentId} ${one.slotId}`, one.runs])), [strips.data]);
+  return useMemo(() => new Map(strips.data?.slots.map((slot) => [`${slot.agentId} ${slot.slotId}`, slot.runs])), [strips.data]);
 }

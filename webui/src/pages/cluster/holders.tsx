@@ -9,24 +9,24 @@ export function Holders({ list, lit, onLight }: { list: Holder[]; lit: string | 
   return (
     <Card title="Running on the slots">
       <ul className="holders">
-        {list.map((one) => (
+        {list.map((holder) => (
           <li
-            key={one.id}
-            className={one.id === lit ? "lit" : ""}
-            onMouseEnter={() => onLight(one.id)}
+            key={holder.id}
+            className={holder.id === lit ? "lit" : ""}
+            onMouseEnter={() => onLight(holder.id)}
             onMouseLeave={() => onLight(null)}
-            onFocus={() => onLight(one.id)}
+            onFocus={() => onLight(holder.id)}
             onBlur={() => onLight(null)}
           >
-            <i className="sw" style={{ background: one.colour }} />
-            {one.experiment === null ? (
-              <Cut>{one.name}</Cut>
+            <i className="sw" style={{ background: holder.colour }} />
+            {holder.experiment === null ? (
+              <Cut>{holder.name}</Cut>
             ) : (
-              <Link className="cut" to={`/experiments/${one.experiment}/overview`} title={one.name}>
-                {one.experiment} {one.name}
+              <Link className="cut" to={`/experiments/${holder.experiment}/overview`} title={holder.name}>
+                {holder.experiment} {holder.name}
               </Link>
             )}
-            <b>{one.slots}</b>
+            <b>{holder.slots}</b>
           </li>
         ))}
         {!list.length && <li className="ink3">No slot is in use.</li>}

@@ -26,7 +26,7 @@ export function Cluster() {
   const unread = useRights()("read_log");
   const pool = params.get("pool") ?? "";
   const all = agents.data?.agents ?? [];
-  const shown = pool ? all.filter((one) => one.resourcePools.includes(pool)) : all;
+  const shown = pool ? all.filter((agent) => agent.resourcePools.includes(pool)) : all;
   const poolWord = pools.length === 1 ? "1 pool" : `${pools.length} pools`;
   return (
     <>
@@ -50,12 +50,12 @@ export function Cluster() {
         <Views
           name="Pools"
           value={pool}
-          views={[{ id: "", name: "All pools" }, ...pools.map((one) => ({ id: one.name, name: one.name, count: one.slotsUsed }))]}
+          views={[{ id: "", name: "All pools" }, ...pools.map((pool) => ({ id: pool.name, name: pool.name, count: pool.slotsUsed }))]}
           onChange={(id) => setParams(id ? { pool: id } : {}, { replace: true })}
         />
       )}
-      <Answer agents={shown} pools={pools.filter((one) => !pool || one.name === pool)} away={away.length} uses={uses} />
-      <Loaded found={agents}>
+      <Answer agents={shown} pools={pools.filter((other) => !pool || other.name === pool)} away={away.length} uses={uses} />
+      <Loaded answer={agents}>
         {() =>
           all.length ? (
             <div className="cols" style={{ "--t": "minmax(0, 1fr) 252px" } as React.CSSProperties}>

@@ -12,36 +12,36 @@ export function Pools({ pools }: { pools: Pool[] }) {
       id: "name",
       head: "Pool",
       name: true,
-      cell: (one) => <Cut title={one.description || one.name}>{one.name}</Cut>,
-      value: (one) => one.name,
+      cell: (pool) => <Cut title={pool.description || pool.name}>{pool.name}</Cut>,
+      value: (pool) => pool.name,
     },
-    { id: "scheduler", head: "Scheduler", width: 130, cell: (one) => words(one.schedulerType, "SCHEDULER_TYPE_") },
-    { id: "fitting", head: "Fitting", width: 100, cell: (one) => words(one.schedulerFittingPolicy, "FITTING_POLICY_") },
-    { id: "agents", head: "Agents", width: 80, num: true, cell: (one) => one.numAgents, value: (one) => one.numAgents },
-    { id: "per", head: "Slots per agent", width: 120, num: true, cell: (one) => one.slotsPerAgent, value: (one) => one.slotsPerAgent },
+    { id: "scheduler", head: "Scheduler", width: 130, cell: (pool) => words(pool.schedulerType, "SCHEDULER_TYPE_") },
+    { id: "fitting", head: "Fitting", width: 100, cell: (pool) => words(pool.schedulerFittingPolicy, "FITTING_POLICY_") },
+    { id: "agents", head: "Agents", width: 80, num: true, cell: (pool) => pool.numAgents, value: (pool) => pool.numAgents },
+    { id: "per", head: "Slots per agent", width: 120, num: true, cell: (pool) => pool.slotsPerAgent, value: (pool) => pool.slotsPerAgent },
     {
       id: "used",
       head: "Slots in use",
       width: 110,
       num: true,
       small: true,
-      cell: (one) => `${one.slotsUsed} of ${one.slotsAvailable}`,
-      value: (one) => one.slotsUsed,
+      cell: (pool) => `${pool.slotsUsed} of ${pool.slotsAvailable}`,
+      value: (pool) => pool.slotsUsed,
     },
     {
       id: "queue",
       head: "Queue",
       width: 150,
-      cell: (one) => (
-        <Link className="link" to={`/resourcepool/${encodeURIComponent(one.name)}`}>
-          {one.stats.scheduledCount} run, {one.stats.queuedCount} wait
+      cell: (pool) => (
+        <Link className="link" to={`/resourcepool/${encodeURIComponent(pool.name)}`}>
+          {pool.stats.scheduledCount} run, {pool.stats.queuedCount} wait
         </Link>
       ),
     },
   ];
   return (
     <Card title="Resource pools" flush>
-      <Table name="Resource pools" rows={pools} id={(one) => one.name} columns={columns} />
+      <Table name="Resource pools" rows={pools} id={(pool) => pool.name} columns={columns} />
     </Card>
   );
 }

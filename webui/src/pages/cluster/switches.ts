@@ -14,10 +14,10 @@ import { isBusy, slotsOf } from "./facts";
 export function useSwitches() {
   const client = useQueryClient();
   const not = useRights()("administer_cluster");
-  const put = async (path: string, verb: string, body: object | undefined, said: string) => {
+  const put = async (path: string, verb: string, body: object | undefined, done: string) => {
     try {
       await send("POST", `${path}/${verb}`, body);
-      toast({ text: said });
+      toast({ text: done });
     } catch (error) {
       failed(error);
     }

@@ -22,15 +22,18 @@ const DAY_MS = 86_400_000;
 const OTHERS = "others";
 const day = (at: Date) => at.toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 
-const sum = (all: Used[]) => all.reduce((total, one) => total + one.slotHours, 0);
+const sum = (all: Used[]) => all.reduce((total, usage) => total + usage.slotHours, 0);
 
 /** Slot hours per day, in the colours of the largest users or labels. */
 export function Usage() {
   const [by, setBy] = useState<By>("user");
-  const found = useData<{ usage: Used[] }>(`cluster/usage?days=${DAYS}`, []);
-  const all = found.data?.usage ?? [];
+  const answer = useData<{ usage: Used[] }>(`cluster/usage?days=${DAYS}`, []);
+  const all = answer.data?.usage ?? [];
   const file = () =>
-    save("usage.csv", csv([["day", "user", "label", "slot hours"], ...all.map((one) => [one.day, one.user, one.label, one.slotHours])]));
+    save(
+      "usage.csv",
+      csv([["day", "user", "label", "slot hours"], ...all.map((usage) => [usage.day, usage.user, usage.label, usage.slotHours])]),
+    );
   return (
     <Card
       title="Slot hours by day"
@@ -55,7 +58,7 @@ export function Usage() {
         </>
       }
     >
-      <Loaded found={found}>
+      <Loaded answer={answer}>
         {({ usage }) => (usage.length ? <Chart usage={usage} by={by} /> : <Empty>No slot was used in the last {DAYS} days.</Empty>)}
       </Loaded>
     </Card>
@@ -64,12 +67,12 @@ export function Usage() {
 
 function Chart({ usage, by }: { usage: Used[]; by: By }) {
   const totals = new Map<string, number>();
-  for (const one of usage) totals.set(one[by] || "none", (totals.get(one[by] || "none") ?? 0) + one.slotHours);
+  for (const day of usage) totals.set(day[by] || "none", (totals.get(day[by] || "none") ?? 0) + day.slotHours);
   const ranked = [...totals].toSorted(([, a], [, b]) => b - a).map(([name]) => name);
   const names = ranked.length > NAMED ? [...ranked.slice(0, NAMED), OTHERS] : ranked;
-  const called = (one: Used) => (names.includes(one[by] || "none") ? one[by] || "none" : OTHERS);
+  const called = (usage: Used) => (names.includes(usage[by] || "none") ? usage[by] || "none" : OTHERS);
   const days = Array.from({ length: DAYS }, (_, at) => new Date(Date.now() - (DAYS - 1 - at) * DAY_MS));
-  const of = (at: Date) => usage.filter((one) => one.day === at.toISOString().slice(0, 10));
+  const of = (at: Date) => usage.filter((usage) => usage.day === at.toISOString().slice(0, 10));
   const most = Math.max(...days.map((at) => sum(of(at))), 1e-9);
   const colour = (name: string) => (name === OTHERS ? "var(--s-rest)" : `var(--s${names.indexOf(name) + 1})`);
   return (
@@ -81,11 +84,11 @@ function Chart({ usage, by }: { usage: Used[]; by: By }) {
         {days.map((at) => {
           const rows = of(at);
           const parts = names
-            .map((name) => [name, sum(rows.filter((one) => called(one) === name))] as const)
+            .map((name) => [name, sum(rows.filter((row) => called(row) === name))] as const)
             .filter(([, hours]) => hours > 0);
-          const said = parts.map(([name, hours]) => `${name}: ${number(hours, 3)} h`).join("\n");
+          const hoursByPart = parts.map(([name, hours]) => `${name}: ${number(hours, 3)} h`).join("\n");
           return (
-            <span key={at.toISOString()} title={`${day(at)}\n${said || "nothing"}`}>
+            <span key={at.toISOString()} title={`${day(at)}\n${hoursByPart || "nothing"}`}>
               {parts.map(([name, hours]) => (
                 <i key={name} style={{ height: `${(100 * hours) / most}%`, background: colour(name) }} />
               ))}

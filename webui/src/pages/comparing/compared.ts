@@ -20,8 +20,8 @@ export interface Found {
 export function useCompared(experiments: number[], trials: number[], each: number): Found {
   const ranked = (id: number) => `experiments/${id}/trials?sortBy=SORT_BY_BEST_VALIDATION_METRIC&lean=true&limit=${Math.max(each, BEST)}`;
   const asked = useQueries({ queries: trials.map((id) => question<{ trial: Trial }>(`trials/${id}`)) });
-  const single = asked.flatMap((one) => (one.data ? [one.data.trial] : []));
-  const all = [...new Set([...experiments, ...single.map((one) => one.experimentId)])];
+  const single = asked.flatMap((answer) => (answer.data ? [answer.data.trial] : []));
+  const all = [...new Set([...experiments, ...single.map((trial) => trial.experimentId)])];
   const listed = useQueries({ queries: all.map((id) => question<{ trials: Trial[] }>(ranked(id))) });
   const above = useQueries({ queries: all.map((id) => question<{ experiment: Experiment }>(`experiments/${id}`)) });
   const topics = all.flatMap((id) => [`experiment.${id}`, `experiment.${id}.series`]);
@@ -35,11 +35,11 @@ export function useCompared(experiments: number[], trials: number[], each: numbe
   const shown = best.flatMap(([id, some]) => (experiments.includes(id) ? some.slice(0, each) : []));
   const every = [...asked, ...listed, ...above];
   return {
-    experiments: above.flatMap((one) => (one.data ? [one.data.experiment] : [])),
+    experiments: above.flatMap((answer) => (answer.data ? [answer.data.experiment] : [])),
     trials: [...new Map([...single, ...shown].map((trial) => [trial.id, trial])).values()],
     best: new Map(best.map(([id, some]) => [id, some.map((trial) => trial.id)])),
-    errors: every.flatMap((one) => (one.error && !one.data ? [one.error] : [])),
-    pending: every.some((one) => one.isPending && !one.error),
+    errors: every.flatMap((answer) => (answer.error && !answer.data ? [answer.error] : [])),
+    pending: every.some((answer) => answer.isPending && !answer.error),
   };
 }
 

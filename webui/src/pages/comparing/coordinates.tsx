@@ -27,7 +27,7 @@ export function Coordinates({ experiments, trials }: Compared) {
   const metric = first?.searcherMetric ?? "";
   const smaller = first?.config.searcher.smaller_is_better !== false;
   const rows = useMemo(
-    () => toRows(trials, new Map(trials.map((one) => [one.id, bestOf(one, metric)])), new Map(), smaller),
+    () => toRows(trials, new Map(trials.map((other) => [other.id, bestOf(other, metric)])), new Map(), smaller),
     [trials, metric, smaller],
   );
   const hidden = useMemo(() => new Set(readNames(params.get("h"))), [params]);
@@ -49,7 +49,7 @@ export function Coordinates({ experiments, trials }: Compared) {
     brushes,
     onBrush: (next: typeof brushes) => set({ f: writeBrushes(next) }),
     onMove: (name: string, to: number) => {
-      const next = axes.map((axis) => axis.name).filter((one) => one !== name);
+      const next = axes.map((axis) => axis.name).filter((other) => other !== name);
       next.splice(to, 0, name);
       set({ ao: writeNames(next) });
     },
@@ -70,7 +70,7 @@ export function Coordinates({ experiments, trials }: Compared) {
             {...shared}
             all={all.map((axis) => axis.name)}
             hidden={hidden}
-            onHide={(name, away) => set({ h: writeNames(away ? [...hidden, name] : [...hidden].filter((one) => one !== name)) })}
+            onHide={(name, away) => set({ h: writeNames(away ? [...hidden, name] : [...hidden].filter((other) => other !== name)) })}
           />
         </Popover>
       }
@@ -87,7 +87,7 @@ export function Coordinates({ experiments, trials }: Compared) {
 }
 
 function allAxes(rows: Row[], metric: string): Axis[] {
-  const names = hyperparameters(rows).filter((one) => one.varies);
+  const names = hyperparameters(rows).filter((other) => other.varies);
   return [
     axisOf("experiment", rows, (row) => String(row.trial.experimentId)),
     ...names.map(({ name }) => axisOf(name, rows, (row) => row.hp[name])),

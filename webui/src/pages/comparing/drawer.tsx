@@ -33,7 +33,7 @@ export function CompareDrawer({
   trials?: number[];
   onClose: () => void;
 }) {
-  const found = useCompared(experiments, trials, 1);
+  const compared = useCompared(experiments, trials, 1);
   const many = experiments.length || trials.length;
   const word = experiments.length ? "experiment" : "trial";
   return (
@@ -48,14 +48,14 @@ export function CompareDrawer({
       }
       onClose={onClose}
     >
-      {found.errors.map((error, at) => (
+      {compared.errors.map((error, at) => (
         <Failure key={at} error={error} />
       ))}
       {many === 1 && <p className="ink2 sm">Choose another one in the list, up to {MOST_BESIDE}, and it appears here.</p>}
-      {found.pending ? (
+      {compared.pending ? (
         <Loading shape="chart" />
-      ) : found.trials.length ? (
-        <Beside found={found} />
+      ) : compared.trials.length ? (
+        <Beside compared={compared} />
       ) : (
         <Empty title="None of these has any trials yet">They appear when the search creates them.</Empty>
       )}
@@ -64,24 +64,24 @@ export function CompareDrawer({
 }
 const NONE: number[] = [];
 
-function Beside({ found }: { found: Found }) {
-  const { experiments, trials } = found;
-  const above = useMemo(() => new Map(experiments.map((one) => [one.id, one])), [experiments]);
+function Beside({ compared }: { compared: Found }) {
+  const { experiments, trials } = compared;
+  const above = useMemo(() => new Map(experiments.map((experiment) => [experiment.id, experiment])), [experiments]);
   const [first] = experiments;
   const smaller = first ? isSmaller(first) : true;
   const all = trials.map((trial) => listed(trial, above.get(trial.experimentId), false)).sort(bestFirst(smaller));
   const colours = coloursOf(
-    found,
-    all.map((one) => one.id),
+    compared,
+    all.map((checkpointRow) => checkpointRow.id),
   );
   const key = JSON.stringify([all, [...colours]]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the result depends on the serialized content alone
   const looks = useMemo(() => looksOf(all, { by: "", chosen: colours, smaller }), [key, smaller]);
   const curves = useCurves(trials, (trial) => ({ label: `${trial.experimentId} / ${trial.id}` }));
   const rows = useMemo(() => differences(experiments, trials), [experiments, trials]);
-  const metrics = [...new Set(experiments.map((one) => one.searcherMetric))];
-  const topics = experiments.map((one) => `experiment.${one.id}.series`);
-  const order = new Map(all.map((one, at) => [one.id, at]));
+  const metrics = [...new Set(experiments.map((experiment) => experiment.searcherMetric))];
+  const topics = experiments.map((experiment) => `experiment.${experiment.id}.series`);
+  const order = new Map(all.map((checkpointRow, at) => [checkpointRow.id, at]));
   return (
     <>
       <Values trials={trials.toSorted((a, b) => order.get(a.id)! - order.get(b.id)!)} above={above} looks={looks} />
@@ -89,7 +89,7 @@ function Beside({ found }: { found: Found }) {
         <MetricChart
           key={metric}
           metric={metric}
-          said={metrics.length > 1 ? "its search's metric" : "the metric of the search"}
+          note={metrics.length > 1 ? "its search's metric" : "the metric of the search"}
           trials={curves}
           looks={looks}
           topics={topics}
@@ -108,21 +108,21 @@ function Values({ trials, above, looks }: { trials: Trial[]; above: Map<number, 
   return (
     <ul className="listed" aria-label="Values, best first">
       {trials.map((trial) => {
-        const one = above.get(trial.experimentId);
+        const experiment = above.get(trial.experimentId);
         const look = looks.get(trial.id);
-        const value = one ? bestValueOf(trial, one.searcherMetric) : null;
+        const value = experiment ? bestValueOf(trial, experiment.searcherMetric) : null;
         return (
           <li key={trial.id}>
             {look && <Stroke colour={look.colour} dash={look.dash} />}
-            <Link className="m cut" to={`/experiments/${trial.experimentId}/trials/${trial.id}/overview`} title={one?.name}>
-              {one?.name ?? trial.experimentId}
+            <Link className="m cut" to={`/experiments/${trial.experimentId}/trials/${trial.id}/overview`} title={experiment?.name}>
+              {experiment?.name ?? trial.experimentId}
             </Link>
             <span className="ink3 sm nowrap">
               {trial.experimentId} / {trial.id}
             </span>
             <State state={trial.state} />
             <b>
-              {value === null ? "–" : digits(value)} <span className="ink3 sm">{one?.searcherMetric}</span>
+              {value === null ? "–" : digits(value)} <span className="ink3 sm">{experiment?.searcherMetric}</span>
             </b>
           </li>
         );

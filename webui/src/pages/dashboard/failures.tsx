@@ -32,26 +32,26 @@ interface Cause {
   agentId: string | null;
   /** The problem in plain words; empty if unknown. */
   words: string;
-  said: { log: string };
+  line: { log: string };
   ranks: { rankId: number | null; failedTimestamp: string | null }[];
 }
 
 /** Whether these words say more than the log line itself. */
-const isSaid = ({ words, said }: Cause) => words !== "" && !said.log.includes(words);
+const isSaid = ({ words, line }: Cause) => words !== "" && !line.log.includes(words);
 
 /** Experiments that failed at the same line, the most recent first. */
 interface Group {
   all: Experiment[];
-  told?: Told;
+  cause?: Told;
 }
 
 /** One group per failure line; experiments whose cause is not known yet are groups of their own. */
-function together(failed: Experiment[], told: (Told | null | undefined)[]): Group[] {
+function together(failed: Experiment[], causes: (Told | null | undefined)[]): Group[] {
   const groups = new Map<string, Group>();
-  failed.forEach((one, at) => {
-    const found = told[at] ?? undefined;
-    const key = found?.text || `experiment ${one.id}`;
-    groups.set(key, { all: [...(groups.get(key)?.all ?? []), one], told: groups.get(key)?.told ?? found });
+  failed.forEach((experiment, at) => {
+    const cause = causes[at] ?? undefined;
+    const key = cause?.text || `experiment ${experiment.id}`;
+    groups.set(key, { all: [...(groups.get(key)?.all ?? []), experiment], cause: groups.get(key)?.cause ?? cause });
   });
   return [...groups.values()];
 }
@@ -79,7 +79,7 @@ export function Failures({ own }: { own: Node[] }) {
   if (!shown.length) return null;
   const groups = together(
     shown.map((row) => row.experiment),
-    causes.map((one) => one.data),
+    causes.map((cause) => cause.data),
   );
   const rest = whole ? 0 : Math.max(0, groups.length - SHOWN);
   const total = failed.data?.pagination.total ?? 0;
@@ -150,7 +150,7 @@ async function explain(id: number): Promise<Told | null> {
       const [fell, all] = [failedRanks(cause.ranks), ranksOf(cause.ranks).length];
       const first = fell > 1 ? `First of ${fell} ranks to fail` : all > 1 ? `One of ${all} ranks failed` : "It failed";
       const who = `${first}${cause.agentId ? ` on ${cause.agentId}` : ""}${isSaid(cause) ? `: ${cause.words}` : ""}`;
-      return { trial: trial.id, text: `${rank}${cause.said.log}`, who, many };
+      return { trial: trial.id, text: `${rank}${cause.line.log}`, who, many };
     }
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error;
@@ -158,41 +158,41 @@ async function explain(id: number): Promise<Told | null> {
   const lines: LogLine[] = [];
   for await (const page of stream<LogLine>(`trials/${trial.id}/logs?limit=50&orderBy=ORDER_BY_DESC`, new AbortController().signal))
     lines.push(...page);
-  const told = lines.map((line) => line.log.trim()).filter(Boolean);
-  return { trial: trial.id, text: told.find((text) => TELLING.test(text)) ?? told[0] ?? "", who: "", many };
+  const texts = lines.map((line) => line.log.trim()).filter(Boolean);
+  return { trial: trial.id, text: texts.find((text) => TELLING.test(text)) ?? texts[0] ?? "", who: "", many };
 }
 
 const MOST_TEXT = 300;
 
 function Failed({ group, menu }: { group: Group; menu: React.ReactNode }) {
-  const [one, ...same] = group.all as [Experiment, ...Experiment[]];
-  const found = group.told;
-  const to = found ? `/experiments/${one.id}/trials/${found.trial}/logs` : `/experiments/${one.id}/logs`;
-  const others = found && found.many > 1 ? `${found.many} trials failed` : "";
-  const said = [found?.who, others || sentence(one.stateReason.replace(/^all trials failed$/, ""))].filter(Boolean).join(". ");
+  const [experiment, ...same] = group.all as [Experiment, ...Experiment[]];
+  const cause = group.cause;
+  const to = cause ? `/experiments/${experiment.id}/trials/${cause.trial}/logs` : `/experiments/${experiment.id}/logs`;
+  const others = cause && cause.many > 1 ? `${cause.many} trials failed` : "";
+  const summary = [cause?.who, others || sentence(experiment.stateReason.replace(/^all trials failed$/, ""))].filter(Boolean).join(". ");
   return (
     <li>
       <StateIcon state="ERROR" />
       <div>
         <div className="l1">
-          <Link className="b cut" to={`/experiments/${one.id}/overview`} title={one.name}>
-            {one.name}
+          <Link className="b cut" to={`/experiments/${experiment.id}/overview`} title={experiment.name}>
+            {experiment.name}
           </Link>
           <span className="id">
-            {one.id}
-            {found && ` · trial ${found.trial}`}
+            {experiment.id}
+            {cause && ` · trial ${cause.trial}`}
           </span>
           <span className="ink3 sm nowrap">
-            {one.username}, <Time at={one.endTime} />
+            {experiment.username}, <Time at={experiment.endTime} />
           </span>
         </div>
-        {found?.text && (
-          <div className="why mono" title={found.text.slice(0, MOST_TEXT)}>
-            {found.text.slice(0, MOST_TEXT)}
+        {cause?.text && (
+          <div className="why mono" title={cause.text.slice(0, MOST_TEXT)}>
+            {cause.text.slice(0, MOST_TEXT)}
           </div>
         )}
         <div className="sm ink3 told">
-          {said && <Cut>{said}</Cut>}
+          {summary && <Cut>{summary}</Cut>}
           {same.length > 0 && <Same all={same} />}
         </div>
       </div>
@@ -212,11 +212,11 @@ function Same({ all }: { all: Experiment[] }) {
   return (
     <span>
       {all.length === 1 ? "One more" : `${all.length} more`} failed at the same line:{" "}
-      {all.slice(0, NAMED).map((one, at) => (
-        <Fragment key={one.id}>
+      {all.slice(0, NAMED).map((experiment, at) => (
+        <Fragment key={experiment.id}>
           {at > 0 && ", "}
-          <Link className="link" to={`/experiments/${one.id}/overview`} title={one.name}>
-            {one.id}
+          <Link className="link" to={`/experiments/${experiment.id}/overview`} title={experiment.name}>
+            {experiment.id}
           </Link>
         </Fragment>
       ))}

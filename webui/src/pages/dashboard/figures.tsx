@@ -27,22 +27,22 @@ interface Pool {
 const today = (back: number) => new Date(Date.now() - back * DAY_MS).toISOString().slice(0, 10);
 
 /** Hours of each of the last days; the last entry is today. */
-export function byDay(usage: Used[], days: number, fits: (one: Used) => boolean): number[] {
+export function byDay(usage: Used[], days: number, fits: (usage: Used) => boolean): number[] {
   return Array.from({ length: days }, (_, at) => today(days - 1 - at)).map((day) =>
-    usage.filter((one) => one.day === day && fits(one)).reduce((sum, one) => sum + one.slotHours, 0),
+    usage.filter((usage) => usage.day === day && fits(usage)).reduce((sum, usage) => sum + usage.slotHours, 0),
   );
 }
 
-const plural = (many: number, one: string, more = `${one}s`) => (many === 1 ? one : more);
+const plural = (many: number, singular: string, more = `${singular}s`) => (many === 1 ? singular : more);
 
 /** As many names as fit, with their slot counts, which always fit. */
 const Holders = ({ jobs, rest }: { jobs: Job[]; rest: number }) => (
   <span className="job-names">
-    {jobs.map((one, at) => (
-      <span key={one.jobId} className="job-name" title={one.name}>
+    {jobs.map((job, at) => (
+      <span key={job.jobId} className="job-name" title={job.name}>
         {at > 0 && <span className="between"> · </span>}
-        <span className="cut">{one.name}</span>
-        <span> {one.allocatedSlots}</span>
+        <span className="cut">{job.name}</span>
+        <span> {job.allocatedSlots}</span>
       </span>
     ))}
     {rest > 0 && (
@@ -59,17 +59,17 @@ export function Answer({ user }: { user: string }) {
   const pools = useData<{ resourcePools: Pool[] }>("resource-pools", ["cluster", "queue"], true, REST_MS);
   const queue = useData<{ jobs: Job[] }>("job-queues", ["queue", "experiments"], true, REST_MS);
   const used = useData<{ usage: Used[] }>(`cluster/usage?days=${DAYS}`, [], true);
-  const slots = pools.data?.resourcePools.reduce((sum, one) => sum + one.slotsAvailable, 0) ?? 0;
-  const busy = pools.data?.resourcePools.reduce((sum, one) => sum + one.slotsUsed, 0) ?? 0;
+  const slots = pools.data?.resourcePools.reduce((sum, resourcePool) => sum + resourcePool.slotsAvailable, 0) ?? 0;
+  const busy = pools.data?.resourcePools.reduce((sum, resourcePool) => sum + resourcePool.slotsUsed, 0) ?? 0;
   const jobs = queue.data?.jobs ?? [];
-  const running = jobs.filter((one) => one.allocatedSlots > 0).toSorted((a, b) => b.allocatedSlots - a.allocatedSlots);
-  const waiting = jobs.filter((one) => one.summary.state === "STATE_QUEUED");
+  const running = jobs.filter((job) => job.allocatedSlots > 0).toSorted((a, b) => b.allocatedSlots - a.allocatedSlots);
+  const waiting = jobs.filter((job) => job.summary.state === "STATE_QUEUED");
   const longest = waiting.toSorted((a, b) => Date.parse(a.submissionTime) - Date.parse(b.submissionTime))[0];
-  const next = waiting.filter((one) => one.startsIn !== null && !isStuck(one)).toSorted((a, b) => a.startsIn! - b.startsIn!)[0];
+  const next = waiting.filter((job) => job.startsIn !== null && !isStuck(job)).toSorted((a, b) => a.startsIn! - b.startsIn!)[0];
   const usage = used.data?.usage ?? [];
   const days = byDay(usage, DAYS, () => true);
-  const mine = byDay(usage, DAYS, (one) => one.user === user);
-  const week = (of: number[]) => little(of.slice(-WEEK).reduce((sum, one) => sum + one, 0));
+  const mine = byDay(usage, DAYS, (usage) => usage.user === user);
+  const week = (of: number[]) => little(of.slice(-WEEK).reduce((sum, hours) => sum + hours, 0));
   const rest = running.length - NAMED;
   return (
     <Figures>
@@ -89,10 +89,10 @@ export function Answer({ user }: { user: string }) {
       >
         <Meter
           label="Slots by job"
-          parts={running.slice(0, MOST_PARTS).map((one, at) => ({
-            share: slots ? one.allocatedSlots / slots : 0,
+          parts={running.slice(0, MOST_PARTS).map((job, at) => ({
+            share: slots ? job.allocatedSlots / slots : 0,
             colour: `var(--s${at + 1})`,
-            title: `${one.name}: ${one.allocatedSlots}`,
+            title: `${job.name}: ${job.allocatedSlots}`,
           }))}
         />
       </Figure>

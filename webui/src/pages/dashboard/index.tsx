@@ -86,7 +86,7 @@ export function Dashboard() {
           </Link>
         }
       >
-        <Loaded found={recent}>
+        <Loaded answer={recent}>
           {({ experiments }) =>
             experiments.length ? (
               <Recent rows={experiments} />

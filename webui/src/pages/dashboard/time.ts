@@ -4,12 +4,12 @@ import { duration, isOver, roughly, stateName } from "../../parts/format";
 const LEAST_PROGRESS = 0.01;
 
 /** The time left, or the time it has taken, short enough for a column. */
-export function timeOf(one: Pick<Experiment, "state" | "progress" | "runningTime" | "duration">): string {
-  const state = stateName(one.state);
-  const ran = one.runningTime ? `ran ${duration(one.runningTime)}` : "";
-  if (isOver(one.state) || state === "PAUSED") return ran || "never ran";
-  if (state !== "RUNNING") return ran || `waits ${roughly(one.duration)}`;
-  if (!one.runningTime) return "just started";
-  if (one.progress && one.progress > LEAST_PROGRESS) return `${roughly((one.runningTime * (1 - one.progress)) / one.progress)} left`;
-  return `runs for ${roughly(one.runningTime)}`;
+export function timeOf(pick: Pick<Experiment, "state" | "progress" | "runningTime" | "duration">): string {
+  const state = stateName(pick.state);
+  const ran = pick.runningTime ? `ran ${duration(pick.runningTime)}` : "";
+  if (isOver(pick.state) || state === "PAUSED") return ran || "never ran";
+  if (state !== "RUNNING") return ran || `waits ${roughly(pick.duration)}`;
+  if (!pick.runningTime) return "just started";
+  if (pick.progress && pick.progress > LEAST_PROGRESS) return `${roughly((pick.runningTime * (1 - pick.progress)) / pick.progress)} left`;
+  return `runs for ${roughly(pick.runningTime)}`;
 }

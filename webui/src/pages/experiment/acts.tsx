@@ -39,27 +39,29 @@ import { Fork } from "./fork";
 
 type Open = "" | "fork" | "search" | "continue" | "move";
 
-export function useActs(one: Experiment, trials: Trial[], cause: string | null) {
+export function useActs(experiment: Experiment, trials: Trial[], cause: string | null) {
   // The menu of a list links here to open the fork dialog.
   const [open, setOpen] = useState<Open>(() => (new URLSearchParams(location.search).has("fork") ? "fork" : ""));
   const navigate = useNavigate();
   const change = useChange();
   const client = useQueryClient();
-  const does = (verb: Verb) => () => void act(client, verb, one);
-  const state = stateName(one.state);
+  const does = (verb: Verb) => () => void act(client, verb, experiment);
+  const state = stateName(experiment.state);
   const ended = isOver(state);
   const toggleIt: Verb = state === "PAUSED" ? "activate" : "pause";
   const whyNot = useNot();
   const rights = useRights();
   // Another experiment in the same project, unless its configuration names another one.
-  const uncreated = rights("create", one);
-  const toggles = whyNot(toggleIt, one);
+  const uncreated = rights("create", experiment);
+  const toggles = whyNot(toggleIt, experiment);
   const toggle = () => !toggles && does(toggleIt)();
-  const single = trials.length === 1 && one.endTime && trials[0]!.checkpointCount > 0 ? trials[0] : undefined;
+  const single = trials.length === 1 && experiment.endTime && trials[0]!.checkpointCount > 0 ? trials[0] : undefined;
   const notOn = !ended ? unended(state) : trials.length !== 1 ? "needs a single trial" : single ? undefined : "needs a checkpoint";
   useKey({ p: toggle, f: () => !uncreated && setOpen("fork") });
   const board = () =>
-    change.mutateAsync({ method: "POST", path: "tensorboards", body: { experimentIds: [one.id] } }).then(() => navigate("/tasks"), failed);
+    change
+      .mutateAsync({ method: "POST", path: "tensorboards", body: { experimentIds: [experiment.id] } })
+      .then(() => navigate("/tasks"), failed);
 
   const fork: MenuItem = { name: "Fork", icon: <GitFork />, keys: "F", not: uncreated, act: () => setOpen("fork") };
   const goOn: MenuItem = { name: "Continue trial", icon: <StepForward />, not: notOn || uncreated, act: () => setOpen("continue") };
@@ -70,27 +72,35 @@ export function useActs(one: Experiment, trials: Trial[], cause: string | null) 
     {
       name: "Download code",
       icon: <Download />,
-      not: one.unmanaged ? "runs outside of the cluster" : undefined,
-      href: `/experiments/${one.id}/model_def`,
+      not: experiment.unmanaged ? "runs outside of the cluster" : undefined,
+      href: `/experiments/${experiment.id}/model_def`,
     },
     {
       name: "TensorBoard",
       icon: <ChartSpline />,
-      not: one.numTrials ? rights("create_task", one) : "no trial has begun",
+      not: experiment.numTrials ? rights("create_task", experiment) : "no trial has begun",
       act: () => void board(),
     },
     null,
-    { name: "Move to a project", icon: <FolderInput />, not: rights("control", one), act: () => setOpen("move") },
-    one.archived
-      ? { name: "Unarchive", icon: <ArchiveRestore />, not: whyNot("unarchive", one), act: does("unarchive") }
-      : { name: "Archive", icon: <Archive />, not: whyNot("archive", one), act: does("archive") },
+    { name: "Move to a project", icon: <FolderInput />, not: rights("control", experiment), act: () => setOpen("move") },
+    experiment.archived
+      ? { name: "Unarchive", icon: <ArchiveRestore />, not: whyNot("unarchive", experiment), act: does("unarchive") }
+      : { name: "Archive", icon: <Archive />, not: whyNot("archive", experiment), act: does("archive") },
     null,
-    { name: "Stop after this batch", icon: <CircleStop />, not: whyNot("cancel", one), act: does("cancel") },
-    { name: "Kill", icon: <X />, danger: true, not: whyNot("kill", one), act: does("kill") },
-    { name: "Delete", icon: <Trash2 />, danger: true, not: whyNot("delete", one), act: does("delete") },
+    { name: "Stop after this batch", icon: <CircleStop />, not: whyNot("cancel", experiment), act: does("cancel") },
+    { name: "Kill", icon: <X />, danger: true, not: whyNot("kill", experiment), act: does("kill") },
+    { name: "Delete", icon: <Trash2 />, danger: true, not: whyNot("delete", experiment), act: does("delete") },
   ];
   const offered = items.filter((item): item is MenuItem => item !== null && !item.not && item.name !== "Fork");
-  const named = JSON.stringify([one.id, one.state, one.archived, one.numTrials, trials.length, uncreated, toggles]);
+  const named = JSON.stringify([
+    experiment.id,
+    experiment.state,
+    experiment.archived,
+    experiment.numTrials,
+    trials.length,
+    uncreated,
+    toggles,
+  ]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the actions depend on the serialized state alone
   useActionsHere(useMemo(() => [fork, ...offered], [named]));
   const first =
@@ -124,9 +134,9 @@ export function useActs(one: Experiment, trials: Trial[], cause: string | null) 
       {beside}
       {first}
       <Menu label="More actions" kind="plain" small={false} action="more" items={items} />
-      {(open === "fork" || open === "search") && <Fork one={one} search={open === "search"} onClose={() => setOpen("")} />}
-      {open === "continue" && single && <Continue one={one} trial={single} onClose={() => setOpen("")} />}
-      {open === "move" && <MoveDialog ids={[one.id]} from={one.projectId} onClose={() => setOpen("")} />}
+      {(open === "fork" || open === "search") && <Fork experiment={experiment} search={open === "search"} onClose={() => setOpen("")} />}
+      {open === "continue" && single && <Continue experiment={experiment} trial={single} onClose={() => setOpen("")} />}
+      {open === "move" && <MoveDialog ids={[experiment.id]} from={experiment.projectId} onClose={() => setOpen("")} />}
     </>
   );
 }

@@ -10,7 +10,7 @@ interface Told {
   rankId: number | null;
   words: string;
   first: { id: string };
-  said: { id: string; log: string };
+  line: { id: string; log: string };
   place: { file: string; line: number } | null;
   ranks: { rankId: number | null; failedTimestamp: string | null }[];
 }
@@ -33,7 +33,7 @@ export const logOf = (trial: Trial) => `/experiments/${trial.experimentId}/trial
 /** Null while unknown, and if nothing failed. */
 export function useWhy(trial: Trial | undefined): Why | null {
   const failed = trial?.state === "STATE_ERROR" ? trial : undefined;
-  const found = useQuery({
+  const answer = useQuery({
     queryKey: ["cause", failed?.id, failed?.restarts, failed?.endTime],
     queryFn: () => get<{ cause: Told | null }>(`trials/${failed!.id}/logs/cause`),
     enabled: failed !== undefined,
@@ -41,14 +41,14 @@ export function useWhy(trial: Trial | undefined): Why | null {
     retry: 1,
   });
   if (!failed) return null;
-  const told = found.data?.cause;
-  if (!told) return found.isPending ? null : { who: "It failed", line: failed.stateReason, place: "", to: logOf(failed) };
-  const several = failedRanks(told.ranks) > 1;
+  const cause = answer.data?.cause;
+  if (!cause) return answer.isPending ? null : { who: "It failed", line: failed.stateReason, place: "", to: logOf(failed) };
+  const several = failedRanks(cause.ranks) > 1;
   return {
-    who: told.rankId === null ? "It failed" : `Rank ${told.rankId} failed${several ? " first" : ""}`,
-    line: told.said.log,
-    place: told.place ? `${shortFile(told.place.file)}, line ${told.place.line}` : "",
-    to: `${logOf(failed)}?line=${told.said.id}`,
+    who: cause.rankId === null ? "It failed" : `Rank ${cause.rankId} failed${several ? " first" : ""}`,
+    line: cause.line.log,
+    place: cause.place ? `${shortFile(cause.place.file)}, line ${cause.place.line}` : "",
+    to: `${logOf(failed)}?line=${cause.line.id}`,
   };
 }
 

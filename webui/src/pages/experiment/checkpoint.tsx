@@ -22,7 +22,7 @@ import { toast } from "../../ui/toast";
 import { bytesOf, isThere } from "./policy";
 
 interface DrawerProps {
-  one: Checkpoint;
+  checkpoint: Checkpoint;
   metric: string;
   why?: string;
   onClose: () => void;
@@ -33,15 +33,15 @@ interface DrawerProps {
   onDelete: () => void;
 }
 
-export function CheckpointDrawer({ one, metric, why, onClose, onStep, onRegister, undeletable, onDelete }: DrawerProps) {
-  const there = isThere(one);
+export function CheckpointDrawer({ checkpoint, metric, why, onClose, onStep, onRegister, undeletable, onDelete }: DrawerProps) {
+  const there = isThere(checkpoint);
   const rights = useRights();
-  const { training } = one;
+  const { training } = checkpoint;
   return (
-    <Drawer title={`Checkpoint ${one.uuid.slice(0, 8)}`} onClose={onClose} onStep={onStep}>
+    <Drawer title={`Checkpoint ${checkpoint.uuid.slice(0, 8)}`} onClose={onClose} onStep={onStep}>
       <div className="toolbar">
         {there && (
-          <LinkButton small icon={<ArrowDownToLine />} href={`/checkpoints/${one.uuid}`}>
+          <LinkButton small icon={<ArrowDownToLine />} href={`/checkpoints/${checkpoint.uuid}`}>
             Download
           </LinkButton>
         )}
@@ -54,8 +54,8 @@ export function CheckpointDrawer({ one, metric, why, onClose, onStep, onRegister
       </div>
       <Facts
         facts={[
-          ["Id", one.uuid],
-          ["State", <State key="state" state={one.state} />],
+          ["Id", checkpoint.uuid],
+          ["State", <State key="state" state={checkpoint.state} />],
           ["Kept", why],
           [
             "Trial",
@@ -65,25 +65,25 @@ export function CheckpointDrawer({ one, metric, why, onClose, onStep, onRegister
               </Link>
             ),
           ],
-          ["Batches", number(one.metadata.steps_completed)],
+          ["Batches", number(checkpoint.metadata.steps_completed)],
           [metric || "Metric", number(training?.searcherMetric)],
-          ["Size", size(bytesOf(one))],
-          ["Stored", <Time key="stored" at={one.reportTime} />],
+          ["Size", size(bytesOf(checkpoint))],
+          ["Stored", <Time key="stored" at={checkpoint.reportTime} />],
         ]}
       />
       <h3>To load it</h3>
       <pre
         className="code"
         tabIndex={0}
-      >{`from determined.experimental import client\n\npath = client.get_checkpoint("${one.uuid}").download()`}</pre>
-      <Copyable text={`det checkpoint download ${one.uuid}`} />
+      >{`from determined.experimental import client\n\npath = client.get_checkpoint("${checkpoint.uuid}").download()`}</pre>
+      <Copyable text={`det checkpoint download ${checkpoint.uuid}`} />
       <h3>Metadata</h3>
       <pre className="code" tabIndex={0}>
-        {asYaml(one.metadata)}
+        {asYaml(checkpoint.metadata)}
       </pre>
-      <Fold title={`Files, ${Object.keys(one.resources).length}`} open>
+      <Fold title={`Files, ${Object.keys(checkpoint.resources).length}`} open>
         <ul className="kept-files">
-          {Object.entries(one.resources).map(([path, part]) => (
+          {Object.entries(checkpoint.resources).map(([path, part]) => (
             <li key={path}>
               <span className="mono cut" title={path}>
                 {path}
@@ -116,7 +116,8 @@ export function Register({ uuid, onClose }: { uuid: string; onClose: () => void 
   const register = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const name = String(new FormData(event.currentTarget).get("model")).trim();
-    if (!models.data?.models.some((one) => one.name === name)) await made.mutateAsync({ method: "POST", path: "models", body: { name } });
+    if (!models.data?.models.some((model) => model.name === name))
+      await made.mutateAsync({ method: "POST", path: "models", body: { name } });
     change.mutate({ method: "POST", path: `models/${encodeURIComponent(name)}/versions`, body: { checkpointUuid: uuid } });
   };
   return (
@@ -126,8 +127,8 @@ export function Register({ uuid, onClose }: { uuid: string; onClose: () => void 
           {(wired) => <input className="input" name="model" list={id} required autoComplete="off" {...wired} />}
         </Field>
         <datalist id={id}>
-          {models.data?.models.map((one) => (
-            <option key={one.name}>{one.name}</option>
+          {models.data?.models.map((model) => (
+            <option key={model.name}>{model.name}</option>
           ))}
         </datalist>
         {made.error || change.error ? <Failure error={made.error ?? change.error} /> : null}
@@ -141,9 +142,11 @@ export function Register({ uuid, onClose }: { uuid: string; onClose: () => void 
 
 /** Metadata of several checkpoints, field by field; fields that differ come first. */
 export function Metadata({ some, onClose }: { some: Checkpoint[]; onClose: () => void }) {
-  const told = some.map((one) => flat({ size: size(bytesOf(one)), metric: one.training?.searcherMetric, ...one.metadata }));
-  const names = [...new Set(told.flatMap(Object.keys))];
-  const differs = (name: string) => new Set(told.map((one) => JSON.stringify(one[name]))).size > 1;
+  const metadata = some.map((checkpoint) =>
+    flat({ size: size(bytesOf(checkpoint)), metric: checkpoint.training?.searcherMetric, ...checkpoint.metadata }),
+  );
+  const names = [...new Set(metadata.flatMap(Object.keys))];
+  const differs = (name: string) => new Set(metadata.map((values) => JSON.stringify(values[name]))).size > 1;
   const ordered = [...names.filter(differs), ...names.filter((name) => !differs(name))];
   return (
     <Dialog wide title={`Metadata of ${some.length} checkpoints`} onClose={onClose}>
@@ -152,9 +155,9 @@ export function Metadata({ some, onClose }: { some: Checkpoint[]; onClose: () =>
           <thead>
             <tr>
               <th>Field</th>
-              {some.map((one) => (
-                <th key={one.uuid}>
-                  <code>{one.uuid.slice(0, 8)}</code>
+              {some.map((checkpoint) => (
+                <th key={checkpoint.uuid}>
+                  <code>{checkpoint.uuid.slice(0, 8)}</code>
                 </th>
               ))}
             </tr>
@@ -166,9 +169,9 @@ export function Metadata({ some, onClose }: { some: Checkpoint[]; onClose: () =>
                   {name}
                   {differs(name) && <span className="vh"> differs</span>}
                 </th>
-                {told.map((one, at) => (
+                {metadata.map((values, at) => (
                   <td key={some[at]!.uuid}>
-                    {typeof one[name] === "number" ? number(one[name]) : one[name] === undefined ? "" : String(one[name])}
+                    {typeof values[name] === "number" ? number(values[name]) : values[name] === undefined ? "" : String(values[name])}
                   </td>
                 ))}
               </tr>

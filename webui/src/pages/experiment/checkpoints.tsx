@@ -40,7 +40,7 @@ export function Checkpoints({
   const undeletable = owned && rights("delete", owned);
   const [params, setParams] = useSearchParams();
   const [open, setOpen] = useOpen();
-  const found = useData<{ checkpoints: Checkpoint[] }>(`${of}/checkpoints?sortBy=SORT_BY_END_TIME&orderBy=ORDER_BY_DESC`, topics);
+  const answer = useData<{ checkpoints: Checkpoint[] }>(`${of}/checkpoints?sortBy=SORT_BY_END_TIME&orderBy=ORDER_BY_DESC`, topics);
   const registered = useRegistered();
   const [tried, setTried] = useState<Policy | null>(null);
   const [chosen, setChosen] = useState<ReadonlySet<string | number>>(new Set());
@@ -60,7 +60,7 @@ export function Checkpoints({
       },
       { replace: true },
     );
-  const everything = found.data?.checkpoints ?? [];
+  const everything = answer.data?.checkpoints ?? [];
   const why = useMemo(
     () => (experiment && policy ? reasons(everything.filter(isThere), experiment, policy, registered) : null),
     [everything, experiment, policy, registered],
@@ -68,12 +68,12 @@ export function Checkpoints({
   const marks = useMemo(() => marksOf(everything, experiment), [everything, experiment]);
   const lists: Record<View, Checkpoint[]> = {
     stored: everything.filter(isThere),
-    going: everything.filter((one) => isThere(one) && going.has(one.uuid)),
-    deleted: everything.filter((one) => !isThere(one)),
+    going: everything.filter((checkpoint) => isThere(checkpoint) && going.has(checkpoint.uuid)),
+    deleted: everything.filter((checkpoint) => !isThere(checkpoint)),
   };
-  const rows = bestFirst(lists[view], experiment).filter((one) => fits(one, wanted));
+  const rows = bestFirst(lists[view], experiment).filter((checkpoint) => fits(checkpoint, wanted));
   const remove = async (some: Checkpoint[]) => {
-    const sum = size(some.reduce((total, one) => total + bytesOf(one), 0));
+    const sum = size(some.reduce((total, checkpoint) => total + bytesOf(checkpoint), 0));
     const what = some.length === 1 ? `checkpoint ${some[0]!.uuid.slice(0, 8)}` : `${some.length} checkpoints`;
     if (
       await ask({
@@ -83,22 +83,29 @@ export function Checkpoints({
         danger: true,
       })
     )
-      change.mutate({ method: "DELETE", path: "checkpoints", body: { checkpointUuids: some.map((one) => one.uuid) } });
+      change.mutate({ method: "DELETE", path: "checkpoints", body: { checkpointUuids: some.map((checkpoint) => checkpoint.uuid) } });
   };
-  const opened = everything.find((one) => one.uuid === open);
+  const opened = everything.find((checkpoint) => checkpoint.uuid === open);
   const step = (by: number) => {
-    const next = rows[rows.findIndex((one) => one.uuid === open) + by];
+    const next = rows[rows.findIndex((row) => row.uuid === open) + by];
     if (next) setOpen(next.uuid);
   };
   const columns = columnsOf({ experiment, marks, registered, why, going });
   return (
     <>
       {experiment && policy && everything.length > 0 && (
-        <PolicyCard one={experiment} checkpoints={everything} tried={policy} onTry={setTried} going={going} registered={registered} />
+        <PolicyCard
+          experiment={experiment}
+          checkpoints={everything}
+          tried={policy}
+          onTry={setTried}
+          going={going}
+          registered={registered}
+        />
       )}
       {error ? <Failure error={error} /> : null}
       {change.error ? <Failure error={change.error} /> : null}
-      <Loaded found={found}>
+      <Loaded answer={answer}>
         {() =>
           everything.length ? (
             <>
@@ -136,7 +143,7 @@ export function Checkpoints({
                     small
                     icon={<Trash2 />}
                     not={undeletable}
-                    onClick={() => void remove(everything.filter((one) => chosen.has(one.uuid) && isThere(one)))}
+                    onClick={() => void remove(everything.filter((checkpoint) => chosen.has(checkpoint.uuid) && isThere(checkpoint)))}
                   >
                     Delete {chosen.size}
                   </Button>
@@ -146,50 +153,50 @@ export function Checkpoints({
                 name="Checkpoints"
                 store="checkpoints"
                 rows={rows}
-                id={(one) => one.uuid}
+                id={(checkpoint) => checkpoint.uuid}
                 columns={columns}
                 selected={chosen}
                 onSelect={setChosen}
                 open={open}
-                onOpen={(one) => setOpen(one.uuid)}
-                called={(one) => `checkpoint ${one.uuid.slice(0, 8)}`}
+                onOpen={(checkpoint) => setOpen(checkpoint.uuid)}
+                called={(checkpoint) => `checkpoint ${checkpoint.uuid.slice(0, 8)}`}
                 actWidth={narrow ? undefined : 110}
-                act={(one) =>
-                  isThere(one) &&
+                act={(checkpoint) =>
+                  isThere(checkpoint) &&
                   !narrow && (
                     <>
-                      <LinkButton small kind="ghost" icon={<ArrowDownToLine />} label="Download" href={`/checkpoints/${one.uuid}`} />
+                      <LinkButton small kind="ghost" icon={<ArrowDownToLine />} label="Download" href={`/checkpoints/${checkpoint.uuid}`} />
                       <IconButton
                         icon={<Box />}
                         label="Register as a model"
                         not={rights("edit", ANYWHERE)}
-                        onClick={() => setRegistering(one.uuid)}
+                        onClick={() => setRegistering(checkpoint.uuid)}
                       />
                     </>
                   )
                 }
-                actions={(one) => [
-                  { name: "Open", act: () => setOpen(one.uuid) },
+                actions={(checkpoint) => [
+                  { name: "Open", act: () => setOpen(checkpoint.uuid) },
                   {
                     name: "Download",
                     icon: <ArrowDownToLine />,
-                    not: isThere(one) ? undefined : "its files are gone",
-                    act: () => location.assign(`/checkpoints/${one.uuid}`),
+                    not: isThere(checkpoint) ? undefined : "its files are gone",
+                    act: () => location.assign(`/checkpoints/${checkpoint.uuid}`),
                   },
                   {
                     name: "Register as a model",
                     icon: <Box />,
-                    not: isThere(one) ? rights("edit", ANYWHERE) : "its files are gone",
-                    act: () => setRegistering(one.uuid),
+                    not: isThere(checkpoint) ? rights("edit", ANYWHERE) : "its files are gone",
+                    act: () => setRegistering(checkpoint.uuid),
                   },
-                  { name: "Copy id", act: () => void navigator.clipboard?.writeText(one.uuid) },
+                  { name: "Copy id", act: () => void navigator.clipboard?.writeText(checkpoint.uuid) },
                   null,
                   {
                     name: "Delete",
                     icon: <Trash2 />,
                     danger: true,
-                    not: isThere(one) ? undeletable : "its files are gone",
-                    act: () => void remove([one]),
+                    not: isThere(checkpoint) ? undeletable : "its files are gone",
+                    act: () => void remove([checkpoint]),
                   },
                 ]}
                 empty={view === "deleted" ? "None was deleted." : view === "going" ? "None would go." : "None match."}
@@ -207,7 +214,7 @@ export function Checkpoints({
       </Loaded>
       {opened && (
         <CheckpointDrawer
-          one={opened}
+          checkpoint={opened}
           metric={experiment?.searcherMetric ?? ""}
           why={going.has(opened.uuid) ? "It will go." : why?.get(opened.uuid)}
           onClose={() => setOpen(null)}
@@ -218,18 +225,20 @@ export function Checkpoints({
         />
       )}
       {registering && <Register uuid={registering} onClose={() => setRegistering(null)} />}
-      {comparing && <Metadata some={everything.filter((one) => chosen.has(one.uuid))} onClose={() => setComparing(false)} />}
+      {comparing && <Metadata some={everything.filter((checkpoint) => chosen.has(checkpoint.uuid))} onClose={() => setComparing(false)} />}
     </>
   );
 }
 
 /** Matches `trial:164`, part of an id, or both. */
-function fits(one: Checkpoint, wanted: string): boolean {
+function fits(checkpoint: Checkpoint, wanted: string): boolean {
   return wanted
     .trim()
     .split(/\s+/)
     .filter(Boolean)
-    .every((word) => (word.startsWith("trial:") ? String(one.training?.trialId) === word.slice(6) : one.uuid.includes(word.toLowerCase())));
+    .every((word) =>
+      word.startsWith("trial:") ? String(checkpoint.training?.trialId) === word.slice(6) : checkpoint.uuid.includes(word.toLowerCase()),
+    );
 }
 
 interface Telling {
@@ -246,13 +255,13 @@ function columnsOf({ experiment, marks, registered, why, going }: Telling): Colu
       id: "uuid",
       head: "Checkpoint",
       name: true,
-      value: (one) => one.uuid,
-      title: (one) => one.uuid,
-      cell: (one) => (
+      value: (checkpoint) => checkpoint.uuid,
+      title: (checkpoint) => checkpoint.uuid,
+      cell: (checkpoint) => (
         <>
-          <code>{one.uuid.slice(0, 8)}</code>{" "}
+          <code>{checkpoint.uuid.slice(0, 8)}</code>{" "}
           <span className="d-only marks">
-            <Marks of={one} marks={marks} registered={registered} />
+            <Marks of={checkpoint} marks={marks} registered={registered} />
           </span>
         </>
       ),
@@ -263,10 +272,12 @@ function columnsOf({ experiment, marks, registered, why, going }: Telling): Colu
       num: true,
       width: 80,
       least: 60,
-      value: (one) => one.training?.trialId,
-      cell: (one) =>
-        one.training && (
-          <Link to={`/experiments/${one.training.experimentId}/trials/${one.training.trialId}/overview`}>{one.training.trialId}</Link>
+      value: (checkpoint) => checkpoint.training?.trialId,
+      cell: (checkpoint) =>
+        checkpoint.training && (
+          <Link to={`/experiments/${checkpoint.training.experimentId}/trials/${checkpoint.training.trialId}/overview`}>
+            {checkpoint.training.trialId}
+          </Link>
         ),
     },
     {
@@ -278,7 +289,7 @@ function columnsOf({ experiment, marks, registered, why, going }: Telling): Colu
       small: true,
       under: true,
       value: steps,
-      cell: (one) => <Steps of={one} marks={marks} registered={registered} />,
+      cell: (checkpoint) => <Steps of={checkpoint} marks={marks} registered={registered} />,
     },
     {
       id: "metric",
@@ -287,18 +298,18 @@ function columnsOf({ experiment, marks, registered, why, going }: Telling): Colu
       width: 118,
       least: 92,
       small: true,
-      value: (one) => one.training?.searcherMetric,
-      cell: (one) => (typeof one.training?.searcherMetric === "number" ? digits(one.training.searcherMetric) : ""),
+      value: (checkpoint) => checkpoint.training?.searcherMetric,
+      cell: (checkpoint) => (typeof checkpoint.training?.searcherMetric === "number" ? digits(checkpoint.training.searcherMetric) : ""),
     },
-    { id: "size", head: "Size", num: true, width: 96, least: 80, value: bytesOf, cell: (one) => size(bytesOf(one)) },
+    { id: "size", head: "Size", num: true, width: 96, least: 80, value: bytesOf, cell: (checkpoint) => size(bytesOf(checkpoint)) },
     {
       id: "stored",
       head: "Stored",
       num: true,
       width: 120,
       least: 94,
-      value: (one) => Date.parse(one.reportTime),
-      cell: (one) => <Time at={one.reportTime} />,
+      value: (checkpoint) => Date.parse(checkpoint.reportTime),
+      cell: (checkpoint) => <Time at={checkpoint.reportTime} />,
     },
   ];
   if (!why) return base;
@@ -308,8 +319,11 @@ function columnsOf({ experiment, marks, registered, why, going }: Telling): Colu
     width: 296,
     least: 200,
     most: 400,
-    value: (one) => (isThere(one) ? (going.has(one.uuid) ? "goes" : "stays") : ""),
-    cell: (one) => isThere(one) && <Fate goes={going.has(one.uuid)} isModel={registered.has(one.uuid)} why={why.get(one.uuid) ?? ""} />,
+    value: (checkpoint) => (isThere(checkpoint) ? (going.has(checkpoint.uuid) ? "goes" : "stays") : ""),
+    cell: (checkpoint) =>
+      isThere(checkpoint) && (
+        <Fate goes={going.has(checkpoint.uuid)} isModel={registered.has(checkpoint.uuid)} why={why.get(checkpoint.uuid) ?? ""} />
+      ),
   };
   return [...base, policy];
 }
@@ -346,13 +360,13 @@ const Marks = ({ of, marks, registered }: Marked) => (
     {marks.has(of.uuid) && <Tag kind="best">{marks.get(of.uuid)!}</Tag>} {registered.has(of.uuid) && <Tag kind="best">model</Tag>}
   </>
 );
-const steps = (one: Checkpoint) => Number(one.metadata.steps_completed ?? 0);
+const steps = (checkpoint: Checkpoint) => Number(checkpoint.metadata.steps_completed ?? 0);
 
 /** Best first for an experiment, whose newest checkpoints are of any trial; those of a trial stay newest first. */
 function bestFirst(checkpoints: Checkpoint[], experiment?: Experiment): Checkpoint[] {
   if (!experiment) return checkpoints;
   const worst = isSmaller(experiment) ? Infinity : -Infinity;
-  const value = (one: Checkpoint) => one.training?.searcherMetric ?? worst;
+  const value = (checkpoint: Checkpoint) => checkpoint.training?.searcherMetric ?? worst;
   const sign = isSmaller(experiment) ? 1 : -1;
   return checkpoints.toSorted((a, b) => (value(a) === value(b) ? 0 : sign * (value(a) - value(b))));
 }
@@ -360,15 +374,15 @@ function bestFirst(checkpoints: Checkpoint[], experiment?: Experiment): Checkpoi
 /** Marks the best and the latest checkpoint. */
 function marksOf(checkpoints: Checkpoint[], experiment?: Experiment): Map<string, string> {
   const there = checkpoints.filter(isThere);
-  const ranked = bestFirst(there, experiment).filter((one) => typeof one.training?.searcherMetric === "number");
-  const found = new Map<string, string>();
-  if (there[0]) found.set(there[0].uuid, "latest");
-  if (experiment && ranked[0]) found.set(ranked[0].uuid, found.has(ranked[0].uuid) ? "best, latest" : "best");
-  return found;
+  const ranked = bestFirst(there, experiment).filter((checkpoint) => typeof checkpoint.training?.searcherMetric === "number");
+  const names = new Map<string, string>();
+  if (there[0]) names.set(there[0].uuid, "latest");
+  if (experiment && ranked[0]) names.set(ranked[0].uuid, names.has(ranked[0].uuid) ? "best, latest" : "best");
+  return names;
 }
 
 /** Checkpoints that are versions of models; empty until loaded. */
 function useRegistered(): Set<string> {
-  const found = useData<{ checkpoints: string[] }>("model/checkpoints", ["models"]);
-  return useMemo(() => new Set(found.data?.checkpoints ?? []), [found.data]);
+  const answer = useData<{ checkpoints: string[] }>("model/checkpoints", ["models"]);
+  return useMemo(() => new Set(answer.data?.checkpoints ?? []), [answer.data]);
 }

@@ -30,7 +30,7 @@ const VIEWS = [
  * What ran: the files, the configuration as submitted and with all defaults, and the differences from another
  * experiment.
  */
-export function Code({ one }: { one: Experiment }) {
+export function Code({ experiment }: { experiment: Experiment }) {
   const [params, setParams] = useSearchParams();
   const open = (name: string, at?: number) =>
     setParams(
@@ -42,7 +42,7 @@ export function Code({ one }: { one: Experiment }) {
       },
       { replace: true },
     );
-  const tree = useData<{ files: FileNode[] }>(one.unmanaged ? null : `experiments/${one.id}/file_tree`);
+  const tree = useData<{ files: FileNode[] }>(experiment.unmanaged ? null : `experiments/${experiment.id}/file_tree`);
   const asked = params.get("file") ?? SUBMITTED;
   const isFile = !asked.startsWith(" ");
   const path = isFile && tree.data ? meant(tree.data.files, asked) : asked;
@@ -51,8 +51,8 @@ export function Code({ one }: { one: Experiment }) {
       title="Code"
       flush
       more={
-        one.unmanaged ? undefined : (
-          <LinkButton small kind="ghost" icon={<Download />} href={`/experiments/${one.id}/model_def`}>
+        experiment.unmanaged ? undefined : (
+          <LinkButton small kind="ghost" icon={<Download />} href={`/experiments/${experiment.id}/model_def`}>
             Download all
           </LinkButton>
         )
@@ -70,23 +70,23 @@ export function Code({ one }: { one: Experiment }) {
               </li>
             ))}
           </ul>
-          {!one.unmanaged && (
+          {!experiment.unmanaged && (
             <>
               <h3>Files</h3>
-              <Loaded found={tree}>{({ files }) => <Tree files={files} path={path} onOpen={open} />}</Loaded>
-              {tree.data && <Search id={one.id} tree={tree.data.files} onOpen={open} />}
+              <Loaded answer={tree}>{({ files }) => <Tree files={files} path={path} onOpen={open} />}</Loaded>
+              {tree.data && <Search id={experiment.id} tree={tree.data.files} onOpen={open} />}
             </>
           )}
         </nav>
         {path === DIFFERENCE ? (
-          <Difference one={one} />
+          <Difference experiment={experiment} />
         ) : isFile ? (
-          <Loaded found={tree}>{() => <OneFile key={path} id={one.id} path={path} at={Number(params.get("at") ?? 0)} />}</Loaded>
+          <Loaded answer={tree}>{() => <OneFile key={path} id={experiment.id} path={path} at={Number(params.get("at") ?? 0)} />}</Loaded>
         ) : (
           <Text
             name={path === SUBMITTED ? "submitted configuration" : "effective configuration"}
             file="config.yaml"
-            text={path === SUBMITTED ? asYaml(one.originalConfig) : asYaml(one.config)}
+            text={path === SUBMITTED ? asYaml(experiment.originalConfig) : asYaml(experiment.config)}
             view={path}
             onView={open}
           />
@@ -131,23 +131,23 @@ function Text({ name, file, text, at, view, onView }: TextProps) {
 function Tree({ files, path, onOpen }: { files: FileNode[]; path: string; onOpen: (path: string) => void }) {
   return (
     <ul>
-      {files.map((one) => (
-        <li key={one.path}>
-          {one.isDir ? (
+      {files.map((file) => (
+        <li key={file.path}>
+          {file.isDir ? (
             <details open>
               <summary>
-                <Folder className="s" /> <span className="cut">{one.name}</span>
+                <Folder className="s" /> <span className="cut">{file.name}</span>
               </summary>
-              <Tree files={one.files} path={path} onOpen={onOpen} />
+              <Tree files={file.files} path={path} onOpen={onOpen} />
             </details>
           ) : (
             <button
               type="button"
-              title={`${one.path}, ${size(one.contentLength)}`}
-              aria-current={path === one.path}
-              onClick={() => onOpen(one.path)}
+              title={`${file.path}, ${size(file.contentLength)}`}
+              aria-current={path === file.path}
+              onClick={() => onOpen(file.path)}
             >
-              <File className="s" /> <span className="cut">{one.name}</span>
+              <File className="s" /> <span className="cut">{file.name}</span>
             </button>
           )}
         </li>
@@ -166,7 +166,7 @@ const MOST_HITS = 100;
 /** Searches all text files. */
 function Search({ id, tree, onOpen }: { id: number; tree: FileNode[]; onOpen: (path: string, at: number) => void }) {
   const [wanted, setWanted] = useState("");
-  const found = useQuery({
+  const answer = useQuery({
     queryKey: ["search files", id, wanted],
     enabled: wanted !== "",
     queryFn: async () => {
@@ -189,10 +189,10 @@ function Search({ id, tree, onOpen }: { id: number; tree: FileNode[]; onOpen: (p
       <span className="field s">
         <input type="search" name="text" aria-label="Search in files" placeholder="Search in files" />
       </span>
-      {found.error ? <Failure error={found.error} /> : null}
-      {wanted && found.data && (
+      {answer.error ? <Failure error={answer.error} /> : null}
+      {wanted && answer.data && (
         <ul aria-live="polite">
-          {found.data.map((hit) => (
+          {answer.data.map((hit) => (
             <li key={`${hit.path}:${hit.line}`}>
               <button type="button" onClick={() => onOpen(hit.path, hit.line)} title={hit.text}>
                 <span className="cut">
@@ -201,7 +201,7 @@ function Search({ id, tree, onOpen }: { id: number; tree: FileNode[]; onOpen: (p
               </button>
             </li>
           ))}
-          {!found.data.length && <Empty>Nowhere.</Empty>}
+          {!answer.data.length && <Empty>Nowhere.</Empty>}
         </ul>
       )}
     </form>

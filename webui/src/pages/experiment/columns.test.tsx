@@ -6,8 +6,8 @@ import { columnsOf, hyperparametersOf } from "./columns";
 const trial = (id: number, hparams: Record<string, unknown>) => ({ id, hparams }) as unknown as Trial;
 const trials = [trial(1, { lr: 0.0026812345, dropout: 0.1, seed: 7 }), trial(2, { lr: 0.00025123456, dropout: 0.25, seed: 7 })];
 const names = hyperparametersOf(trials);
-const one = { id: 1, searcherMetric: "loss" } as unknown as Experiment;
-const columns = columnsOf({ one, names, decided: new Map(), chosen: new Map() });
+const experiment = { id: 1, searcherMetric: "loss" } as unknown as Experiment;
+const columns = columnsOf({ experiment, names, decided: new Map(), chosen: new Map() });
 const cells = (name: string) => trials.map((each) => columns.find(({ id }) => id === `hp.${name}`)!.cell(each));
 
 test("what differs comes first", () => {

@@ -16,7 +16,7 @@ export const metricOf = (trial: Trial, which: "bestValidation" | "latestValidati
   return typeof value === "number" ? value : null;
 };
 
-const bytes = (files: Record<string, string>) => Object.values(files).reduce((sum, one) => sum + Number(one), 0);
+const bytes = (files: Record<string, string>) => Object.values(files).reduce((sum, bytes) => sum + Number(bytes), 0);
 
 /** A trial that the search closed counts as stopped early, not as completed. */
 export const shownState = (trial: Trial, decided: Map<number, Decision>) =>
@@ -37,14 +37,14 @@ const isFine = (value: unknown) =>
 /** Hyperparameters, those that differ first; constant ones are hidden until the user picks them. */
 export function hyperparametersOf(trials: Trial[]): Hyperparameter[] {
   const all = trials.map((trial) => flat(trial.hparams));
-  const names = [...new Set(all.flatMap((one) => Object.keys(one)))];
-  const found = names.map((name) => ({
+  const names = [...new Set(all.flatMap((values) => Object.keys(values)))];
+  const described = names.map((name) => ({
     name,
-    varies: all.length < 2 || new Set(all.map((one) => JSON.stringify(one[name]))).size > 1,
-    isFine: all.some((one) => isFine(one[name])),
-    isText: all.some((one) => typeof one[name] === "string"),
+    varies: all.length < 2 || new Set(all.map((values) => JSON.stringify(values[name]))).size > 1,
+    isFine: all.some((values) => isFine(values[name])),
+    isText: all.some((values) => typeof values[name] === "string"),
   }));
-  return found.sort((a, b) => Number(b.varies) - Number(a.varies));
+  return described.sort((a, b) => Number(b.varies) - Number(a.varies));
 }
 
 const plain = (value: unknown): Value =>
@@ -54,8 +54,8 @@ const plain = (value: unknown): Value =>
       ? null
       : JSON.stringify(value);
 
-function metric(one: Experiment, id: string, head: string, which: "bestValidation" | "latestValidation"): Column<Trial> {
-  const read = (trial: Trial) => metricOf(trial, which, one.searcherMetric);
+function metric(experiment: Experiment, id: string, head: string, which: "bestValidation" | "latestValidation"): Column<Trial> {
+  const read = (trial: Trial) => metricOf(trial, which, experiment.searcherMetric);
   return {
     id,
     head,
@@ -72,13 +72,13 @@ function metric(one: Experiment, id: string, head: string, which: "bestValidatio
 }
 
 interface Known {
-  one: Experiment;
+  experiment: Experiment;
   names: Hyperparameter[];
   decided: Map<number, Decision>;
   chosen: Chosen;
 }
 
-export function columnsOf({ one, names, decided, chosen }: Known): Column<Trial>[] {
+export function columnsOf({ experiment, names, decided, chosen }: Known): Column<Trial>[] {
   return [
     {
       id: "id",
@@ -90,7 +90,7 @@ export function columnsOf({ one, names, decided, chosen }: Known): Column<Trial>
       cell: (trial) => (
         <>
           <i className="sw" style={{ background: `var(${slotColour(chosen.get(trial.id))})` }} aria-hidden />{" "}
-          <Link to={`/experiments/${one.id}/trials/${trial.id}/overview`}>{trial.id}</Link>
+          <Link to={`/experiments/${experiment.id}/trials/${trial.id}/overview`}>{trial.id}</Link>
         </>
       ),
     },
@@ -112,8 +112,8 @@ export function columnsOf({ one, names, decided, chosen }: Known): Column<Trial>
       value: (trial) => trial.totalBatchesProcessed,
       cell: (trial) => number(trial.totalBatchesProcessed),
     },
-    metric(one, "best", `Best ${one.searcherMetric}`, "bestValidation"),
-    metric(one, "latest", "Latest", "latestValidation"),
+    metric(experiment, "best", `Best ${experiment.searcherMetric}`, "bestValidation"),
+    metric(experiment, "latest", "Latest", "latestValidation"),
     ...(decided.size
       ? [
           {
@@ -151,7 +151,10 @@ export function columnsOf({ one, names, decided, chosen }: Known): Column<Trial>
       width: 150,
       cell: ({ id, bestCheckpoint: best }) =>
         best && (
-          <Link to={`/experiments/${one.id}/trials/${id}/checkpoints?checkpoint=${best.uuid}`} title={`at ${best.totalBatches} batches`}>
+          <Link
+            to={`/experiments/${experiment.id}/trials/${id}/checkpoints?checkpoint=${best.uuid}`}
+            title={`at ${best.totalBatches} batches`}
+          >
             <code>{best.uuid.slice(0, 8)}</code> <span className="ink3">{size(bytes(best.resources))}</span>
           </Link>
         ),

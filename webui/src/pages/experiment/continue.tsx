@@ -10,8 +10,8 @@ import { Failure } from "../../ui/status";
 import { asConfigured, changed, lengthOf, readChanges, wrongLength } from "./lengths";
 
 /** Trains a single trial further: creates an experiment that starts from its latest checkpoint. */
-export function Continue({ one, trial, onClose }: { one: Experiment; trial: Trial; onClose: () => void }) {
-  const { count, unit } = lengthOf(one.config.searcher.max_length);
+export function Continue({ experiment, trial, onClose }: { experiment: Experiment; trial: Trial; onClose: () => void }) {
+  const { count, unit } = lengthOf(experiment.config.searcher.max_length);
   const [until, setUntil] = useState(String(count * 2));
   const [text, setText] = useState("");
   const [tried, setTried] = useState(false);
@@ -23,23 +23,23 @@ export function Continue({ one, trial, onClose }: { one: Experiment; trial: Tria
   const reached = !unit || unit === "batches" ? Math.max(count, trial.totalBatchesProcessed) : count;
   const wrong = wrongLength(until, reached);
   const { changes, error } = readChanges(text);
-  const { made, unknown } = changed(one.config.hyperparameters ?? {}, changes);
+  const { made, unknown } = changed(experiment.config.hyperparameters ?? {}, changes);
   const badChange = error || (unknown.length ? `There is no hyperparameter ${unknown[0]}.` : "");
   const submit = (event: FormEvent) => {
     event.preventDefault();
     setTried(true);
     if (wrong || badChange) return;
-    const config = structuredClone(one.config);
+    const config = structuredClone(experiment.config);
     config.searcher = { ...config.searcher, max_length: asConfigured({ count: Number(until), unit }), source_trial_id: trial.id };
     delete config.searcher.source_checkpoint_uuid;
     config.hyperparameters = made;
-    config.name = `Continuation of trial ${trial.id}, experiment ${one.id}`;
-    go.mutate({ method: "POST", path: "experiments", body: { config: JSON.stringify(config), parentId: one.id, activate: true } });
+    config.name = `Continuation of trial ${trial.id}, experiment ${experiment.id}`;
+    go.mutate({ method: "POST", path: "experiments", body: { config: JSON.stringify(config), parentId: experiment.id, activate: true } });
   };
   return (
     <Dialog
       title={`Continue trial ${trial.id}`}
-      said={`A new experiment starts from its latest checkpoint. It has trained ${trial.totalBatchesProcessed.toLocaleString("en")} batches.`}
+      text={`A new experiment starts from its latest checkpoint. It has trained ${trial.totalBatchesProcessed.toLocaleString("en")} batches.`}
       onClose={onClose}
     >
       <form className="form" onSubmit={submit} noValidate>

@@ -19,28 +19,29 @@ interface Changed {
 async function changedFiles(before: number, after: number): Promise<Changed[]> {
   const [old, fresh] = await Promise.all(
     [before, after].map(
-      async (id) => new Map(files((await get<{ files: FileNode[] }>(`experiments/${id}/file_tree`)).files).map((one) => [one.path, one])),
+      async (id) =>
+        new Map(files((await get<{ files: FileNode[] }>(`experiments/${id}/file_tree`)).files).map((file) => [file.path, file])),
     ),
   );
   const paths = [...new Set([...old!.keys(), ...fresh!.keys()])].sort();
-  const found: Changed[] = [];
+  const changes: Changed[] = [];
   for (const path of paths) {
     const [was, is] = await Promise.all([old!.has(path) ? fileText(before, path) : null, fresh!.has(path) ? fileText(after, path) : null]);
-    if (was !== is) found.push({ path, before: was, after: is });
+    if (was !== is) changes.push({ path, before: was, after: is });
   }
-  return found;
+  return changes;
 }
 
 /** Differences from the experiment that this one was forked from, or from any other: the configuration first. */
-export function Difference({ one }: { one: Experiment }) {
+export function Difference({ experiment }: { experiment: Experiment }) {
   const [params, setParams] = useSearchParams();
-  const other = Number(params.get("with") ?? one.forkedFrom ?? 0);
-  const found = useQuery({
-    queryKey: ["difference", one.id, other],
-    enabled: other > 0 && other !== one.id,
+  const other = Number(params.get("with") ?? experiment.forkedFrom ?? 0);
+  const answer = useQuery({
+    queryKey: ["difference", experiment.id, other],
+    enabled: other > 0 && other !== experiment.id,
     queryFn: async () => ({
       before: (await get<{ experiment: Experiment }>(`experiments/${other}`)).experiment,
-      changed: await changedFiles(other, one.id),
+      changed: await changedFiles(other, experiment.id),
     }),
   });
   const compare = (id: string) =>
@@ -56,19 +57,19 @@ export function Difference({ one }: { one: Experiment }) {
       <form className="difference" onSubmit={(event) => event.preventDefault()}>
         <NumberField label="Compared with experiment" min={1} value={String(other || "")} onChange={compare} />
       </form>
-      {found.error ? <Failure error={found.error} /> : null}
+      {answer.error ? <Failure error={answer.error} /> : null}
       {!other && <Empty>This experiment was not forked. Choose one to compare it with.</Empty>}
-      {found.isLoading && <Loading />}
-      {found.data && <Shown one={one} before={found.data.before} changed={found.data.changed} />}
+      {answer.isLoading && <Loading />}
+      {answer.data && <Shown experiment={experiment} before={answer.data.before} changed={answer.data.changed} />}
     </section>
   );
 }
 
-const value = (one: unknown) => (one === undefined ? "" : JSON.stringify(one));
+const value = (field: unknown) => (field === undefined ? "" : JSON.stringify(field));
 const SIGNS = { add: "+", del: "\u2212", same: "", gap: "" };
 
-function Shown({ one, before, changed }: { one: Experiment; before: Experiment; changed: Changed[] }) {
-  const differing = fields(flat(before.config), flat(one.config));
+function Shown({ experiment, before, changed }: { experiment: Experiment; before: Experiment; changed: Changed[] }) {
+  const differing = fields(flat(before.config), flat(experiment.config));
   return (
     <div className="stack difference">
       <h3>Configuration</h3>
@@ -79,7 +80,7 @@ function Shown({ one, before, changed }: { one: Experiment; before: Experiment; 
               <tr>
                 <th>Field</th>
                 <th>Experiment {before.id}</th>
-                <th>Experiment {one.id}</th>
+                <th>Experiment {experiment.id}</th>
               </tr>
             </thead>
             <tbody>

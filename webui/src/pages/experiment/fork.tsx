@@ -13,8 +13,8 @@ const TRIALS = 16;
  * Creates an experiment from this one's configuration and code; with `search`, one that searches for better
  * hyperparameters.
  */
-export function Fork({ one, search = false, onClose }: { one: Experiment; search?: boolean; onClose: () => void }) {
-  const [config, setConfig] = useState(() => (search ? JSON.stringify(searching(one), null, 2) : one.originalConfig));
+export function Fork({ experiment, search = false, onClose }: { experiment: Experiment; search?: boolean; onClose: () => void }) {
+  const [config, setConfig] = useState(() => (search ? JSON.stringify(searching(experiment), null, 2) : experiment.originalConfig));
   const navigate = useNavigate();
   const fork = useChange((answer) => {
     onClose();
@@ -22,14 +22,14 @@ export function Fork({ one, search = false, onClose }: { one: Experiment; search
   });
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    if (config.trim()) fork.mutate({ method: "POST", path: "experiments", body: { config, parentId: one.id, activate: true } });
+    if (config.trim()) fork.mutate({ method: "POST", path: "experiments", body: { config, parentId: experiment.id, activate: true } });
   };
   const refused = fork.error instanceof Error ? fork.error.message : fork.error ? String(fork.error) : "";
   return (
     <Dialog
       wide
-      title={search ? `Search hyperparameters of ${one.name}` : `Fork ${one.name}`}
-      said="Creates a new experiment with the same code and the configuration below."
+      title={search ? `Search hyperparameters of ${experiment.name}` : `Fork ${experiment.name}`}
+      text="Creates a new experiment with the same code and the configuration below."
       onClose={onClose}
     >
       <form className="form" onSubmit={submit}>
@@ -51,11 +51,11 @@ export function Fork({ one, search = false, onClose }: { one: Experiment; search
 }
 
 /** The same configuration with an adaptive search; constants can be turned into ranges. */
-function searching(one: Experiment): Config {
-  const config = structuredClone(one.config);
+function searching(experiment: Experiment): Config {
+  const config = structuredClone(experiment.config);
   const { metric, smaller_is_better, max_length } = config.searcher;
   config.searcher = { name: "adaptive_asha", metric, smaller_is_better, max_length, max_trials: TRIALS };
-  config.name = `${one.name} (search)`;
+  config.name = `${experiment.name} (search)`;
   return config;
 }
 
@@ -84,14 +84,14 @@ function Ranges({ config, onChange }: { config: string; onChange: (text: string)
     put({ ...parsed, hyperparameters: { ...parsed.hyperparameters, [name]: next } });
   };
   const numbers = Object.entries(parsed.hyperparameters ?? {}).filter(
-    ([, one]: [string, any]) => typeof (one?.val ?? one) === "number" || ["int", "double", "log"].includes(one?.type),
+    ([, range]: [string, any]) => typeof (range?.val ?? range) === "number" || ["int", "double", "log"].includes(range?.type),
   );
   return (
     <fieldset className="ranges">
       <legend className="lbl">Search over</legend>
       <div className="chips">
-        {numbers.map(([name, one]: [string, any]) => (
-          <Check key={name} label={name} checked={Boolean(one?.type && one.type !== "const")} onChange={() => toggle(name, one)} />
+        {numbers.map(([name, range]: [string, any]) => (
+          <Check key={name} label={name} checked={Boolean(range?.type && range.type !== "const")} onChange={() => toggle(name, range)} />
         ))}
       </div>
       <NumberField

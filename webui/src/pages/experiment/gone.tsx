@@ -8,15 +8,15 @@ import type { Step } from "./story";
 
 /** A deleted object: says when and by whom it was deleted, from the event log. */
 export function Gone({ kind, id }: { kind: string; id: number | string }) {
-  const found = useData<{ state: string; steps: Step[] }>(`why/${kind}/${id}`);
+  const answer = useData<{ state: string; steps: Step[] }>(`why/${kind}/${id}`);
   usePlace({ crumbs: [{ name: "Experiments", to: "/experiments" }, { name: `No ${kind} ${id}` }] });
   return (
     <>
       <PageHead title={`There is no ${kind} ${id}`} />
       <Card>
-        {found.error ? <p>It does not exist yet, or it belongs to another cluster.</p> : null}
+        {answer.error ? <p>It does not exist yet, or it belongs to another cluster.</p> : null}
         <ul>
-          {found.data?.steps
+          {answer.data?.steps
             .filter((step, at) => at === 0 || step.actor.startsWith("user:") || step.reason.includes(" by "))
             .map((step) => (
               <li key={step.position}>

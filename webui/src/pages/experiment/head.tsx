@@ -20,80 +20,81 @@ const CHILDREN = (id: number) =>
   `experiments-search?lean=true&limit=20&sort=id%3Dasc&filter=${encodeURIComponent(JSON.stringify({ filterGroup: { kind: "field", columnName: "forkedFrom", operator: "=", value: id } }))}`;
 
 /** Title of the browser tab: the progress, or that the experiment failed. */
-export function tabTitle(one: Pick<Experiment, "name" | "state" | "progress" | "id">): string {
-  if (one.state === "STATE_ERROR") return `Error · ${one.id} ${one.name}`;
-  if (isOver(one.state) || one.progress === null) return `${one.id} ${one.name}`;
-  return `${Math.round(one.progress * 100)} % · ${one.name}`;
+export function tabTitle(pick: Pick<Experiment, "name" | "state" | "progress" | "id">): string {
+  if (pick.state === "STATE_ERROR") return `Error · ${pick.id} ${pick.name}`;
+  if (isOver(pick.state) || pick.progress === null) return `${pick.id} ${pick.name}`;
+  return `${Math.round(pick.progress * 100)} % · ${pick.name}`;
 }
 
 /** Whether the reason adds to the state: who stopped it, or what it waits for. */
-const tells = (one: Experiment) =>
-  Boolean(one.stateReason) &&
-  !["STATE_ERROR", "STATE_COMPLETED", "STATE_RUNNING"].includes(one.state) &&
-  one.stateReason !== `submitted by ${one.username}`;
+const tells = (experiment: Experiment) =>
+  Boolean(experiment.stateReason) &&
+  !["STATE_ERROR", "STATE_COMPLETED", "STATE_RUNNING"].includes(experiment.state) &&
+  experiment.stateReason !== `submitted by ${experiment.username}`;
 
-export function Head({ one, trials, tab }: { one: Experiment; trials: Trial[]; tab: string }) {
-  const failed = one.state === "STATE_ERROR" ? firstFailed(trials) : undefined;
+export function Head({ experiment, trials, tab }: { experiment: Experiment; trials: Trial[]; tab: string }) {
+  const failed = experiment.state === "STATE_ERROR" ? firstFailed(trials) : undefined;
   const children =
-    useData<{ experiments: { experiment: Experiment }[] }>(CHILDREN(one.id), ["experiments"], false, REST_MS).data?.experiments ?? [];
+    useData<{ experiments: { experiment: Experiment }[] }>(CHILDREN(experiment.id), ["experiments"], false, REST_MS).data?.experiments ??
+    [];
   const why = useWhy(failed);
   const cause = why?.to ?? (failed ? logOf(failed) : null);
   usePlace({
     crumbs: [
       { name: "Experiments", to: "/experiments" },
-      ...(one.projectName ? [{ name: one.projectName, to: `/projects/${one.projectId}/experiments` }] : []),
-      { name: `${one.id} ${one.name}` },
+      ...(experiment.projectName ? [{ name: experiment.projectName, to: `/projects/${experiment.projectId}/experiments` }] : []),
+      { name: `${experiment.id} ${experiment.name}` },
     ],
-    title: tabTitle(one),
+    title: tabTitle(experiment),
   });
-  const actions = useActs(one, trials, one.state === "STATE_ERROR" ? (cause ?? `/experiments/${one.id}/logs`) : null);
+  const actions = useActs(experiment, trials, experiment.state === "STATE_ERROR" ? (cause ?? `/experiments/${experiment.id}/logs`) : null);
   return (
     <>
       <PageHead
-        title={one.name}
-        state={shownState(one)}
-        tags={[...one.labels, ...(one.archived ? ["archived"] : [])]}
-        tagged={<EditTags one={one} />}
+        title={experiment.name}
+        state={shownState(experiment)}
+        tags={[...experiment.labels, ...(experiment.archived ? ["archived"] : [])]}
+        tagged={<EditTags experiment={experiment} />}
         facts={[
-          one.description && (
+          experiment.description && (
             <Cut key="said" width={460}>
-              {one.description}
+              {experiment.description}
             </Cut>
           ),
           <span key="who">
-            <Avatar small name={one.username} /> {one.username}
+            <Avatar small name={experiment.username} /> {experiment.username}
           </span>,
           <span key="at">
-            submitted <Time at={one.startTime} />
+            submitted <Time at={experiment.startTime} />
           </span>,
-          one.forkedFrom || children.length ? <Kin key="kin" one={one} led={children} /> : null,
-          tells(one) && one.state !== WAITS && (
+          experiment.forkedFrom || children.length ? <Kin key="kin" child={experiment} led={children} /> : null,
+          tells(experiment) && experiment.state !== WAITS && (
             <Cut key="why" width={420}>
-              {one.stateReason}
+              {experiment.stateReason}
             </Cut>
           ),
         ]}
         actions={actions}
       />
-      {tells(one) && one.state === WAITS && (
+      {tells(experiment) && experiment.state === WAITS && (
         <Note
-          kind={one.canStart === false ? "warn" : "info"}
+          kind={experiment.canStart === false ? "warn" : "info"}
           role="status"
           action={
-            <LinkButton small to={`/resourcepool/${encodeURIComponent(one.resourcePool)}`}>
+            <LinkButton small to={`/resourcepool/${encodeURIComponent(experiment.resourcePool)}`}>
               Open the queue
             </LinkButton>
           }
         >
-          <b className="b">{one.canStart === false ? "It cannot start." : "It waits."}</b> {sentence(one.stateReason)}
+          <b className="b">{experiment.canStart === false ? "It cannot start." : "It waits."}</b> {sentence(experiment.stateReason)}
         </Note>
       )}
       {/* The log opens at its cause. */}
-      {one.state === "STATE_ERROR" && tab !== "logs" && (
+      {experiment.state === "STATE_ERROR" && tab !== "logs" && (
         <FailedNote
           why={why}
           trial={trials.length > 1 ? failed?.id : undefined}
-          reason={(trials.length === 1 && failed?.stateReason) || one.stateReason}
+          reason={(trials.length === 1 && failed?.stateReason) || experiment.stateReason}
         />
       )}
     </>
@@ -101,8 +102,8 @@ export function Head({ one, trials, tab }: { one: Experiment; trials: Trial[]; t
 }
 
 /** What it was forked from, and what was forked from it. */
-function Kin({ one, led }: { one: Experiment; led: { experiment: Experiment }[] }) {
-  const source = one.config.searcher?.source_trial_id as number | null | undefined;
+function Kin({ child, led }: { child: Experiment; led: { experiment: Experiment }[] }) {
+  const source = child.config.searcher?.source_trial_id as number | null | undefined;
   const link = (id: number) => (
     <Link key={id} className="link" to={`/experiments/${id}/overview`}>
       {id}
@@ -111,9 +112,9 @@ function Kin({ one, led }: { one: Experiment; led: { experiment: Experiment }[] 
   return (
     <span>
       <GitFork className="s" />{" "}
-      {one.forkedFrom && (
+      {child.forkedFrom && (
         <>
-          {source ? "continued from" : "forked from"} {link(one.forkedFrom)}
+          {source ? "continued from" : "forked from"} {link(child.forkedFrom)}
           {source ? (
             <>
               , <Link className="link" to={`/trials/${source}`}>{`trial ${source}`}</Link>
@@ -121,7 +122,7 @@ function Kin({ one, led }: { one: Experiment; led: { experiment: Experiment }[] 
           ) : null}
         </>
       )}
-      {one.forkedFrom && led.length > 0 && " · "}
+      {child.forkedFrom && led.length > 0 && " · "}
       {led.length > 0 && (
         <>
           led to {led.slice(0, 3).map(({ experiment }, at) => [at > 0 && ", ", link(experiment.id)])}

@@ -53,24 +53,24 @@ export function viewOf(text: string): ViewName {
 }
 
 interface Props {
-  one: Experiment;
+  experiment: Experiment;
   trials: Trial[];
   names: Name[];
   endings: Map<number, Ending>;
   topics: string[];
 }
 
-export function Hyperparameters({ one, trials, names, endings, topics }: Props) {
-  const judge = useJudge(one);
+export function Hyperparameters({ experiment, trials, names, endings, topics }: Props) {
+  const judge = useJudge(experiment);
   const values = useValues(trials, judge, topics);
   const all = useSameLooking(useMemo(() => toRows(trials, values, endings, judge.smaller), [trials, values, endings, judge.smaller]));
   const rows = useMemo(() => (judge.top ? all.slice(0, judge.top) : all), [all, judge.top]);
   if (rows.length)
-    return <Views one={one} rows={rows} trials={trials} names={names} topics={topics} endings={endings} total={all.length} />;
+    return <Views experiment={experiment} rows={rows} trials={trials} names={names} topics={topics} endings={endings} total={all.length} />;
   return (
     <>
       <div className="toolbar">
-        <JudgeControls one={one} names={names} total={all.length} />
+        <JudgeControls experiment={experiment} names={names} total={all.length} />
       </div>
       <Card>
         <Empty title={`No trial has reported ${judge.name}${judge.batches === null ? "" : ` at ${judge.batches} batches`} yet`}>
@@ -90,33 +90,33 @@ function useSameLooking(rows: Row[]): Row[] {
 
 const NONE: ReadonlySet<number> = new Set();
 
-function Views({ one, rows, trials, names, topics, endings, total }: Props & { rows: Row[]; total: number }) {
+function Views({ experiment, rows, trials, names, topics, endings, total }: Props & { rows: Row[]; total: number }) {
   const { params, set } = useLink();
   const former = useParams().view;
   const view = viewOf(params.get("v") ?? former ?? "");
-  const judge = useJudge(one);
+  const judge = useJudge(experiment);
   const navigate = useNavigate();
-  const open = (row: Row) => navigate(`/experiments/${one.id}/trials/${row.trial.id}/overview`);
-  const ranged = useMemo(() => scalesOf(one.config), [one.config]);
-  const found = useAxes(rows, judge.name, judge.scaling, ranged);
+  const open = (row: Row) => navigate(`/experiments/${experiment.id}/trials/${row.trial.id}/overview`);
+  const ranged = useMemo(() => scalesOf(experiment.config), [experiment.config]);
+  const axes = useAxes(rows, judge.name, judge.scaling, ranged);
   const brushes = useMemo(() => readBrushes(params.get("f")), [params]);
-  const chosen = useMemo(() => rows.filter((row) => fits(row, brushes, found.byName)), [rows, brushes, found.byName]);
+  const chosen = useMemo(() => rows.filter((row) => fits(row, brushes, axes.byName)), [rows, brushes, axes.byName]);
   const byRank = params.get("cr") === "rank";
-  const share = useShare(rows, found.metric, judge.smaller, byRank);
+  const share = useShare(rows, axes.metric, judge.smaller, byRank);
   const tint = useMemo(() => (row: Row) => ramp(share(row)), [share]);
   const brush = (next: Brush[]) => set({ f: writeBrushes(next) });
-  const controls = { axes: found.axes, brushes, onBrush: brush, onMove: found.move };
-  const shown = { one, rows, chosen, found, share, tint, open, judge, byRank };
+  const controls = { axes: axes.axes, brushes, onBrush: brush, onMove: axes.move };
+  const shown = { experiment, rows, chosen, axes, share, tint, open, judge, byRank };
   return (
     <>
       <div className="toolbar">
-        <JudgeControls one={one} names={names} total={total}>
+        <JudgeControls experiment={experiment} names={names} total={total}>
           <Popover label="Axes and ranges" text="Axes and ranges" icon={<SlidersHorizontal />} small wide>
-            <AxisControls {...controls} all={found.names} hidden={found.hidden} onHide={found.hide} />
+            <AxisControls {...controls} all={axes.names} hidden={axes.hidden} onHide={axes.hide} />
           </Popover>
           {brushes.map((each) => (
             <Chip key={each.name} onRemove={() => brush(brushes.filter((other) => other.name !== each.name))}>
-              {brushWords(each, found.byName.get(each.name))}
+              {brushWords(each, axes.byName.get(each.name))}
             </Chip>
           ))}
           <span className="ink3 sm" role="status">
@@ -139,18 +139,18 @@ function Views({ one, rows, trials, names, topics, endings, total }: Props & { r
       )}
       {view === "curves" && <Curves {...shown} names={names} topics={topics} />}
       {view === "pairs" && <Two {...shown} />}
-      {view === "table" && <Table one={one} chosen={chosen} trials={trials} />}
+      {view === "table" && <Table experiment={experiment} chosen={chosen} trials={trials} />}
     </>
   );
 }
 
-function Curves({ chosen, judge, names, topics, one, rows }: Shown & { names: Name[]; topics: string[] }) {
+function Curves({ chosen, judge, names, topics, experiment, rows }: Shown & { names: Name[]; topics: string[] }) {
   const { params } = useLink();
   const by = params.get("cb") ?? "metric";
   const ranked = useMemo(() => rows.map((row) => row.trial.id), [rows]);
-  const choice = useChosen(one.id, ranked);
+  const choice = useChosen(experiment.id, ranked);
   const all = useListed(
-    one,
+    experiment,
     useMemo(() => rows.map((row) => row.trial), [rows]),
     NONE,
   );
@@ -162,7 +162,7 @@ function Curves({ chosen, judge, names, topics, one, rows }: Shown & { names: Na
   const named = [...new Set(names.filter((each) => !isProfile(each.group)).map((each) => each.name))];
   return (
     <div className="board" id="curves">
-      <Tools names={named} groups={[]} ways={[]} told={null} />
+      <Tools names={named} groups={[]} ways={[]} note={null} />
       <MetricChart
         trials={curves}
         looks={looks}
@@ -172,7 +172,7 @@ function Curves({ chosen, judge, names, topics, one, rows }: Shown & { names: Na
         height={460}
         searched
         smaller={judge.smaller}
-        said={`${judge.group}, ${many(chosen.length, "trial")} by their ${judge.name}`}
+        note={`${judge.group}, ${many(chosen.length, "trial")} by their ${judge.name}`}
       />
     </div>
   );
@@ -181,11 +181,11 @@ function Curves({ chosen, judge, names, topics, one, rows }: Shown & { names: Na
 const GROUNDS = { "": "", contour: "1", cells: "c" };
 const groundOf = (key: string | null) => (key === "1" ? "contour" : key === "c" ? "cells" : "");
 
-function Two({ chosen, found, share, open, byRank, judge }: Shown) {
+function Two({ chosen, axes: made, share, open, byRank, judge }: Shown) {
   const { params, set } = useLink();
-  const pair: [string, string] = [params.get("px") ?? found.shown[0]?.name ?? "", params.get("py") ?? found.shown[1]?.name ?? ""];
-  const axes = found.shown.map((axis) => [axis.name, axis.name] as const);
-  if (found.shown.length < 2)
+  const pair: [string, string] = [params.get("px") ?? made.shown[0]?.name ?? "", params.get("py") ?? made.shown[1]?.name ?? ""];
+  const axes = made.shown.map((axis) => [axis.name, axis.name] as const);
+  if (made.shown.length < 2)
     return (
       <Card>
         <Empty title="Fewer than two hyperparameters differ">This view needs at least two.</Empty>
@@ -220,22 +220,22 @@ function Two({ chosen, found, share, open, byRank, judge }: Shown) {
       </div>
       <Pairs
         rows={chosen}
-        axes={found.shown}
+        axes={made.shown}
         pair={pair}
         ground={groundOf(params.get("k"))}
         tint={share}
         onPair={([px, py]) => set({ px, py })}
         onOpen={open}
       />
-      <Key of="dots" metric={found.metric} smaller={judge.smaller} />
+      <Key of="dots" metric={made.metric} smaller={judge.smaller} />
     </Part>
   );
 }
 
-function Table({ one, chosen, trials }: { one: Experiment; chosen: Row[]; trials: Trial[] }) {
+function Table({ experiment, chosen, trials }: { experiment: Experiment; chosen: Row[]; trials: Trial[] }) {
   const listed = useMemo(() => {
     const fresh = new Map(trials.map((trial) => [trial.id, trial]));
     return chosen.map((row) => fresh.get(row.trial.id) ?? row.trial);
   }, [chosen, trials]);
-  return <TrialTable one={one} trials={listed} />;
+  return <TrialTable experiment={experiment} trials={listed} />;
 }

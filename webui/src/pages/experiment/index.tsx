@@ -28,7 +28,7 @@ export function ExperimentPage() {
   const id = Number(text);
   const tab = named ?? (view ? "visualization" : "overview");
   const topics = [`experiment.${id}`, `experiment.${id}.series`];
-  const found = useData<{ experiment: Experiment; jobSummary?: JobSummary }>(
+  const answer = useData<{ experiment: Experiment; jobSummary?: JobSummary }>(
     `experiments/${id}`,
     [...topics.slice(0, 1), "queue"],
     false,
@@ -40,18 +40,18 @@ export function ExperimentPage() {
     false,
     REST_MS,
   );
-  if (found.error instanceof ApiError && found.error.status === 404) return <Gone kind="experiment" id={id} />;
+  if (answer.error instanceof ApiError && answer.error.status === 404) return <Gone kind="experiment" id={id} />;
   return (
-    <Loaded found={found}>
+    <Loaded answer={answer}>
       {({ experiment, jobSummary }) => (
         <>
-          <Head one={experiment} trials={trials.data?.trials ?? []} tab={tab} />
+          <Head experiment={experiment} trials={trials.data?.trials ?? []} tab={tab} />
           <Tabs base={`/experiments/${id}`} tabs={tabsOf(experiment)} />
           {OWN_TABS.includes(tab) ? (
-            <OwnTab tab={tab} one={experiment} topics={topics} />
+            <OwnTab tab={tab} experiment={experiment} topics={topics} />
           ) : (
-            <Loaded found={trials}>
-              {({ trials }) => <Tab tab={tab} one={experiment} trials={trials} topics={topics} job={jobSummary} />}
+            <Loaded answer={trials}>
+              {({ trials }) => <Tab tab={tab} experiment={experiment} trials={trials} topics={topics} job={jobSummary} />}
             </Loaded>
           )}
         </>
@@ -64,59 +64,75 @@ export function ExperimentPage() {
 const OWN_TABS = ["checkpoints", "code", "notes", "story"];
 
 /** Scripts outside of the cluster may create many trials in a search of type `single`. */
-const isSingle = (one: Experiment) => one.searcherType === "single" && one.numTrials <= 1;
+const isSingle = (experiment: Experiment) => experiment.searcherType === "single" && experiment.numTrials <= 1;
 
 /** If a search has only one trial, the trial's tabs are shown directly. */
 const ONLY_TABS = ["overview", "hyperparameters", "metrics", "profiler"];
 
-function tabsOf(one: Experiment): TabOf[] {
-  const ofTrial = (path: string, name: string): TabOf[] => (isSingle(one) ? [{ path, name }] : []);
+function tabsOf(experiment: Experiment): TabOf[] {
+  const ofTrial = (path: string, name: string): TabOf[] => (isSingle(experiment) ? [{ path, name }] : []);
   return [
     { path: "overview", name: "Overview" },
     { path: "hyperparameters", name: "Hyperparameters" },
     ...ofTrial("metrics", "Metrics"),
-    { path: "trials", name: "Trials", count: one.numTrials > 1 ? one.numTrials.toLocaleString("en") : undefined },
-    { path: "checkpoints", name: "Checkpoints", count: one.checkpointCount ? one.checkpointCount.toLocaleString("en") : undefined },
+    { path: "trials", name: "Trials", count: experiment.numTrials > 1 ? experiment.numTrials.toLocaleString("en") : undefined },
+    {
+      path: "checkpoints",
+      name: "Checkpoints",
+      count: experiment.checkpointCount ? experiment.checkpointCount.toLocaleString("en") : undefined,
+    },
     { path: "code", name: "Code" },
     { path: "logs", name: "Logs" },
-    { path: "notes", name: "Notes", count: one.notes ? 1 : undefined },
+    { path: "notes", name: "Notes", count: experiment.notes ? 1 : undefined },
     ...ofTrial("profiler", "Profiler"),
     { path: "story", name: "Story" },
   ];
 }
 
-function OwnTab({ tab, one, topics }: { tab: string; one: Experiment; topics: string[] }) {
+function OwnTab({ tab, experiment, topics }: { tab: string; experiment: Experiment; topics: string[] }) {
   switch (tab) {
     case "checkpoints":
-      return <Checkpoints of={`experiments/${one.id}`} topics={topics.slice(0, 1)} experiment={one} />;
+      return <Checkpoints of={`experiments/${experiment.id}`} topics={topics.slice(0, 1)} experiment={experiment} />;
     case "code":
-      return <Code one={one} />;
+      return <Code experiment={experiment} />;
     case "notes":
-      return <Notes one={one} />;
+      return <Notes experiment={experiment} />;
     default:
-      return <Story kind="experiment" id={one.id} topic={`experiment.${one.id}`} trials={one.trialIds} />;
+      return <Story kind="experiment" id={experiment.id} topic={`experiment.${experiment.id}`} trials={experiment.trialIds} />;
   }
 }
 
-function Tab({ tab, one, trials, topics, job }: { tab: string; one: Experiment; trials: Trial[]; topics: string[]; job?: JobSummary }) {
+function Tab({
+  tab,
+  experiment,
+  trials,
+  topics,
+  job,
+}: {
+  tab: string;
+  experiment: Experiment;
+  trials: Trial[];
+  topics: string[];
+  job?: JobSummary;
+}) {
   const [only] = trials;
-  if (isSingle(one) && only && ONLY_TABS.includes(tab)) {
-    return <OnlyTrial id={only.id} tab={tab} one={one} />;
+  if (isSingle(experiment) && only && ONLY_TABS.includes(tab)) {
+    return <OnlyTrial id={only.id} tab={tab} experiment={experiment} />;
   }
   switch (tab) {
     case "overview":
-      return <Overview one={one} trials={trials} topics={topics} job={job} />;
+      return <Overview experiment={experiment} trials={trials} topics={topics} job={job} />;
     case "hyperparameters":
     case "visualization":
-      return <Search one={one} trials={trials} topics={topics} />;
+      return <Search experiment={experiment} trials={trials} topics={topics} />;
     case "trials":
-      return <Trials one={one} trials={trials} topics={topics} />;
+      return <Trials experiment={experiment} trials={trials} topics={topics} />;
     case "logs": {
       const first = firstFailed(trials) ?? [...trials].sort((a, b) => a.id - b.id)[0];
       return first ? (
         <>
           <h2>
-            Log of trial <Link to={`/experiments/${one.id}/trials/${first.id}/logs`}>{first.id}</Link>
+            Log of trial <Link to={`/experiments/${experiment.id}/trials/${first.id}/logs`}>{first.id}</Link>
           </h2>
           <Logs source={`trials/${first.id}`} command={`det trial logs ${first.id}`} failed={first.state === "STATE_ERROR"} />
         </>
@@ -125,6 +141,6 @@ function Tab({ tab, one, trials, topics, job }: { tab: string; one: Experiment; 
       );
     }
     default:
-      return <Navigate to={`/experiments/${one.id}/overview`} replace />;
+      return <Navigate to={`/experiments/${experiment.id}/overview`} replace />;
   }
 }

@@ -16,24 +16,24 @@ export const bestFirst = (smaller: boolean) => (a: { value: number | null; id: n
     ? Number(a.value === null) - Number(b.value === null) || a.id - b.id
     : (smaller ? a.value - b.value : b.value - a.value) || a.id - b.id;
 
-export const isSmaller = (one: Experiment) => one.config.searcher?.smaller_is_better !== false;
+export const isSmaller = (experiment: Experiment) => experiment.config.searcher?.smaller_is_better !== false;
 
-export function listed(trial: Trial, one: Experiment | undefined, stopped: boolean): Listed {
+export function listed(trial: Trial, experiment: Experiment | undefined, stopped: boolean): Listed {
   return {
     id: trial.id,
     experimentId: trial.experimentId,
     state: stopped ? "STOPPED" : stateName(trial.state),
     hparams: flat(trial.hparams),
-    value: one ? bestValueOf(trial, one.searcherMetric) : null,
-    tags: one?.labels ?? [],
+    value: experiment ? bestValueOf(trial, experiment.searcherMetric) : null,
+    tags: experiment?.labels ?? [],
     batches: trial.totalBatchesProcessed,
   };
 }
 
 /** Best first. Returns the same array until something visible changes. */
-export function useListed(one: Experiment, trials: Trial[], stopped: ReadonlySet<number>): Listed[] {
-  const smaller = isSmaller(one);
-  const made = trials.map((trial) => listed(trial, one, stopped.has(trial.id))).sort(bestFirst(smaller));
+export function useListed(experiment: Experiment, trials: Trial[], stopped: ReadonlySet<number>): Listed[] {
+  const smaller = isSmaller(experiment);
+  const made = trials.map((trial) => listed(trial, experiment, stopped.has(trial.id))).sort(bestFirst(smaller));
   const key = JSON.stringify(made);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the result depends on the serialized content alone
   return useMemo(() => made, [key]);
@@ -42,14 +42,16 @@ export function useListed(one: Experiment, trials: Trial[], stopped: ReadonlySet
 /** Labels of the colour modes: only properties that differ between the trials. */
 export function waysOf(trials: Listed[], metric: string): [string, string][] {
   if (trials.length < 2) return [];
-  const names = [...new Set(trials.flatMap((one) => Object.keys(one.hparams)))];
-  const differs = (read: (one: Listed) => unknown) => new Set(trials.map((one) => JSON.stringify(read(one)))).size > 1;
+  const names = [...new Set(trials.flatMap((trial) => Object.keys(trial.hparams)))];
+  const differs = (read: (checkpointRow: Listed) => unknown) => new Set(trials.map((trial) => JSON.stringify(read(trial)))).size > 1;
   return [
     ["", "chosen trials"],
     ["metric", metric || "metric"],
     ["state", "state"],
-    ...(differs((one) => one.experimentId) ? [["experiment", "experiment"] as [string, string]] : []),
-    ...(differs((one) => one.tags) ? [["tag", "tag"] as [string, string]] : []),
-    ...names.filter((name) => differs((one) => one.hparams[name])).map((name): [string, string] => [`hp.${name}`, name]),
+    ...(differs((checkpointRow) => checkpointRow.experimentId) ? [["experiment", "experiment"] as [string, string]] : []),
+    ...(differs((checkpointRow) => checkpointRow.tags) ? [["tag", "tag"] as [string, string]] : []),
+    ...names
+      .filter((name) => differs((checkpointRow) => checkpointRow.hparams[name]))
+      .map((name): [string, string] => [`hp.${name}`, name]),
   ];
 }

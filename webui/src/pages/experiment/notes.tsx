@@ -14,7 +14,7 @@ import { toast } from "../../ui/toast";
 const rowsOf = (text: string) => Math.min(Math.max(text.split("\n").length + 2, 10), 30);
 
 /** Everything that people write about an experiment. */
-export function Notes({ one }: { one: Experiment }) {
+export function Notes({ experiment }: { experiment: Experiment }) {
   const rights = useRights();
   const [writing, setWriting] = useState(false);
   const change = useChange(() => {
@@ -29,20 +29,20 @@ export function Notes({ one }: { one: Experiment }) {
       .map((label) => label.trim())
       .filter(Boolean);
     const body = { name: form.get("name"), description: form.get("description"), notes: form.get("notes"), labels };
-    change.mutate({ method: "PATCH", path: `experiments/${one.id}`, body });
+    change.mutate({ method: "PATCH", path: `experiments/${experiment.id}`, body });
   };
   if (!writing)
     return (
       <Card
         title="Notes"
         more={
-          <Button small icon={<PencilLine />} not={rights("edit", one)} onClick={() => setWriting(true)}>
+          <Button small icon={<PencilLine />} not={rights("edit", experiment)} onClick={() => setWriting(true)}>
             Edit
           </Button>
         }
       >
-        {one.notes ? (
-          <Markdown text={one.notes} />
+        {experiment.notes ? (
+          <Markdown text={experiment.notes} />
         ) : (
           <Empty icon={<PencilLine className="l" />}>No notes yet. What did you want to find out?</Empty>
         )}
@@ -51,10 +51,16 @@ export function Notes({ one }: { one: Experiment }) {
   return (
     <Card title="Notes">
       <form className="form" onSubmit={save}>
-        <TextField label="Name" name="name" defaultValue={one.name} required />
-        <TextField label="Description" name="description" defaultValue={one.description} />
-        <TextField label="Tags" hint="with commas between them" name="labels" defaultValue={one.labels.join(", ")} />
-        <TextArea label="Notes" hint="Markdown; HTML is shown as text" name="notes" rows={rowsOf(one.notes)} defaultValue={one.notes} />
+        <TextField label="Name" name="name" defaultValue={experiment.name} required />
+        <TextField label="Description" name="description" defaultValue={experiment.description} />
+        <TextField label="Tags" hint="with commas between them" name="labels" defaultValue={experiment.labels.join(", ")} />
+        <TextArea
+          label="Notes"
+          hint="Markdown; HTML is shown as text"
+          name="notes"
+          rows={rowsOf(experiment.notes)}
+          defaultValue={experiment.notes}
+        />
         <div className="foot">
           <Button kind="primary" type="submit" disabled={change.isPending}>
             Save

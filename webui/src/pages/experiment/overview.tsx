@@ -25,30 +25,30 @@ import { scalesOf } from "../../charts/search/scales";
 import { useRungs } from "./decided";
 import { lengthOf } from "./lengths";
 
-const Hyperparameters = lazy(() => fetchedPart(() => import("./hyperparameters")).then((found) => ({ default: found.Hyperparameters })));
+const Hyperparameters = lazy(() => fetchedPart(() => import("./hyperparameters")).then((module) => ({ default: module.Hyperparameters })));
 
 /** How many curves are drawn at first besides those of chosen trials, unless the user asks for more. */
 const MANY = 100;
 
 interface Shown {
-  one: Experiment;
+  experiment: Experiment;
   trials: Trial[];
   topics: string[];
   job?: JobSummary;
 }
 
-export function Overview({ one, trials, topics, job }: Shown) {
+export function Overview({ experiment, trials, topics, job }: Shown) {
   const { params } = useLink();
   const navigate = useNavigate();
-  const names = useNames([one.id], topics);
-  const { brackets, decided } = useRungs(one, topics);
-  const stopped = useMemo(() => new Set([...decided].filter(([, found]) => found.ending === "stopped").map(([id]) => id)), [decided]);
-  const all = useListed(one, trials, stopped);
+  const names = useNames([experiment.id], topics);
+  const { brackets, decided } = useRungs(experiment, topics);
+  const stopped = useMemo(() => new Set([...decided].filter(([, decision]) => decision.ending === "stopped").map(([id]) => id)), [decided]);
+  const all = useListed(experiment, trials, stopped);
   const ranked = useMemo(() => all.map((each) => each.id), [all]);
-  const choice = useChosen(one.id, ranked);
-  const smaller = isSmaller(one);
+  const choice = useChosen(experiment.id, ranked);
+  const smaller = isSmaller(experiment);
   const [by, together] = [params.get("cb") ?? "", params.get("gb") ?? ""];
-  const scales = useMemo(() => scalesOf(one.config), [one.config]);
+  const scales = useMemo(() => scalesOf(experiment.config), [experiment.config]);
   const scale = scales.get(by.slice(3))?.kind === "log" ? "log" : scales.has(by.slice(3)) ? "linear" : undefined;
   const looks = useMemo(() => looksOf(all, { by, chosen: choice.chosen, smaller, scale }), [all, by, choice.chosen, smaller, scale]);
   const groups = useMemo(
@@ -58,35 +58,40 @@ export function Overview({ one, trials, topics, job }: Shown) {
   const most = Number(params.get("n")) || MANY;
   const drawn = useMemo(() => {
     const wanted = new Set([...ranked.slice(0, most), ...choice.chosen.keys()]);
-    const known = new Map(trials.map((trial) => [trial.id, trial]));
-    return ranked.filter((id) => wanted.has(id)).flatMap((id) => known.get(id) ?? []);
+    const byId = new Map(trials.map((trial) => [trial.id, trial]));
+    return ranked.filter((id) => wanted.has(id)).flatMap((id) => byId.get(id) ?? []);
   }, [ranked, most, choice.chosen, trials]);
   const curves = useCurves(drawn, (trial) => (stopped.has(trial.id) ? { end: "stopped" } : {}));
-  const rules = useMemo(() => rulesOf(one, brackets), [one, brackets]);
-  const open = (id: number) => navigate(`/experiments/${one.id}/trials/${id}/overview`);
+  const rules = useMemo(() => rulesOf(experiment, brackets), [experiment, brackets]);
+  const open = (id: number) => navigate(`/experiments/${experiment.id}/trials/${id}/overview`);
   return (
     <>
-      <ExperimentFacts one={one} trials={trials} stopped={stopped} job={job} />
+      <ExperimentFacts experiment={experiment} trials={trials} stopped={stopped} job={job} />
       <div className="with-list">
-        <TrialList trials={all} total={Math.max(trials.length, one.config.searcher?.max_trials ?? 0)} choice={choice} looks={looks} />
-        <Loaded found={names} shape="chart">
+        <TrialList
+          trials={all}
+          total={Math.max(trials.length, experiment.config.searcher?.max_trials ?? 0)}
+          choice={choice}
+          looks={looks}
+        />
+        <Loaded answer={names} shape="chart">
           {(names) => (
             <Board
               trials={curves}
               names={names}
-              searched={one.searcherMetric}
+              searched={experiment.searcherMetric}
               smaller={smaller}
               topics={topics.slice(1)}
               looks={looks}
               hidden={choice.hidden}
               together={groups}
               rules={rules}
-              ways={waysOf(all, one.searcherMetric)}
-              none={<Nothing one={one} />}
+              ways={waysOf(all, experiment.searcherMetric)}
+              none={<Nothing experiment={experiment} />}
               below={<Kinds looks={groups ?? looks} by={together || by} smaller={smaller} drawn={curves.length} all={all.length} />}
               beside={
                 brackets.length > 0 && (
-                  <Rungs brackets={brackets} metric={one.searcherMetric} looks={looks} chosen={choice.chosen} onOpen={open} />
+                  <Rungs brackets={brackets} metric={experiment.searcherMetric} looks={looks} chosen={choice.chosen} onOpen={open} />
                 )
               }
             />
@@ -98,22 +103,22 @@ export function Overview({ one, trials, topics, job }: Shown) {
 }
 
 /** Where the search judges, if it counts in batches. */
-function rulesOf(one: Experiment, brackets: Brackets): Rule[] {
-  const { unit } = lengthOf(one.config.searcher?.max_length);
+function rulesOf(experiment: Experiment, brackets: Brackets): Rule[] {
+  const { unit } = lengthOf(experiment.config.searcher?.max_length);
   if (unit && unit !== "batches") return [];
   const lengths = [...new Set(brackets.flatMap((rungs) => rungs.slice(0, -1).map((rung) => rung.length)))].toSorted((a, b) => a - b);
   return lengths.map((at) => ({ axis: "batches", at, label: `rung at ${tickText(at)}` }));
 }
 
 /** Shown when nothing was reported: says whether reports may still come. */
-export function Nothing({ one }: { one: Experiment }) {
-  const ended = isOver(one.state);
+export function Nothing({ experiment }: { experiment: Experiment }) {
+  const ended = isOver(experiment.state);
   return (
     <Card>
       <Empty title={ended ? "It ended before reporting any metrics" : "No metrics have been reported yet"}>
         {ended ? (
           <>
-            <Link className="link" to={`/experiments/${one.id}/logs`}>
+            <Link className="link" to={`/experiments/${experiment.id}/logs`}>
               The log
             </Link>{" "}
             shows what it did.
@@ -126,13 +131,13 @@ export function Nothing({ one }: { one: Experiment }) {
   );
 }
 
-export function Search({ one, trials, topics }: Shown) {
-  const names = useNames([one.id], topics);
-  const { decided } = useRungs(one, topics);
-  const endings = useMemo(() => new Map([...decided].map(([id, found]) => [id, found.ending])), [decided]);
+export function Search({ experiment, trials, topics }: Shown) {
+  const names = useNames([experiment.id], topics);
+  const { decided } = useRungs(experiment, topics);
+  const endings = useMemo(() => new Map([...decided].map(([id, decision]) => [id, decision.ending])), [decided]);
   return (
     <Suspense fallback={<Loading shape="chart" />}>
-      <Hyperparameters one={one} trials={trials} names={names.data ?? []} endings={endings} topics={topics.slice(1)} />
+      <Hyperparameters experiment={experiment} trials={trials} names={names.data ?? []} endings={endings} topics={topics.slice(1)} />
     </Suspense>
   );
 }

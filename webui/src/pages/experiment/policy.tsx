@@ -17,8 +17,8 @@ export interface Policy {
   trialLatest: number;
 }
 
-export const policyOf = (one: Experiment): Policy => {
-  const storage = one.config.checkpoint_storage ?? {};
+export const policyOf = (experiment: Experiment): Policy => {
+  const storage = experiment.config.checkpoint_storage ?? {};
   return { best: storage.save_experiment_best ?? 0, trialBest: storage.save_trial_best ?? 1, trialLatest: storage.save_trial_latest ?? 1 };
 };
 const preview = (id: number, policy: Policy) =>
@@ -30,17 +30,17 @@ const NAMES: [keyof Policy, string][] = [
 ];
 
 /** The uuids of the checkpoints that will be deleted once the experiment is over, as decided by the service. */
-export function useGoing(one: Experiment | undefined, policy: Policy | null, topics: string[]) {
-  const found = useData<{ checkpoints: Checkpoint[] }>(one && policy ? preview(one.id, policy) : null, topics, true);
-  return { going: new Set(found.data?.checkpoints.map((checkpoint) => checkpoint.uuid) ?? []), error: found.error };
+export function useGoing(experiment: Experiment | undefined, policy: Policy | null, topics: string[]) {
+  const answer = useData<{ checkpoints: Checkpoint[] }>(experiment && policy ? preview(experiment.id, policy) : null, topics, true);
+  return { going: new Set(answer.data?.checkpoints.map((checkpoint) => checkpoint.uuid) ?? []), error: answer.error };
 }
 
-export const bytesOf = (one: Checkpoint) => Object.values(one.resources).reduce((sum, part) => sum + Number(part), 0);
-export const isThere = (one: Checkpoint) => one.state === "STATE_COMPLETED" || one.state === "STATE_PARTIALLY_DELETED";
-const whole = (checkpoints: Checkpoint[]) => checkpoints.reduce((sum, one) => sum + bytesOf(one), 0);
+export const bytesOf = (checkpoint: Checkpoint) => Object.values(checkpoint.resources).reduce((sum, part) => sum + Number(part), 0);
+export const isThere = (checkpoint: Checkpoint) => checkpoint.state === "STATE_COMPLETED" || checkpoint.state === "STATE_PARTIALLY_DELETED";
+const whole = (checkpoints: Checkpoint[]) => checkpoints.reduce((sum, checkpoint) => sum + bytesOf(checkpoint), 0);
 
 interface Props {
-  one: Experiment;
+  experiment: Experiment;
   checkpoints: Checkpoint[];
   tried: Policy;
   onTry: (policy: Policy) => void;
@@ -49,12 +49,12 @@ interface Props {
 }
 
 /** The three numbers of the policy, with a preview of their effect before they are set. */
-export function PolicyCard({ one, checkpoints, tried, onTry, going, registered }: Props) {
-  const now = policyOf(one);
-  const change = useChange(() => toast({ text: "The retention policy is saved.", undo: () => change.mutate(wish(one.id, now)) }));
+export function PolicyCard({ experiment, checkpoints, tried, onTry, going, registered }: Props) {
+  const now = policyOf(experiment);
+  const change = useChange(() => toast({ text: "The retention policy is saved.", undo: () => change.mutate(request(experiment.id, now)) }));
   const rights = useRights();
   const same = NAMES.every(([name]) => now[name] === tried[name]);
-  const command = `det e set gc-policy --save-experiment-best ${tried.best} --save-trial-best ${tried.trialBest} --save-trial-latest ${tried.trialLatest} ${one.id}`;
+  const command = `det e set gc-policy --save-experiment-best ${tried.best} --save-trial-best ${tried.trialBest} --save-trial-latest ${tried.trialLatest} ${experiment.id}`;
   return (
     <section className="card policy" aria-label="What is kept">
       <div>
@@ -75,9 +75,9 @@ export function PolicyCard({ one, checkpoints, tried, onTry, going, registered }
           <Button
             kind={same ? "plain" : "primary"}
             icon={<Tick />}
-            not={same ? "This is the current policy" : rights("control", one)}
+            not={same ? "This is the current policy" : rights("control", experiment)}
             disabled={change.isPending}
-            onClick={() => change.mutate(wish(one.id, tried))}
+            onClick={() => change.mutate(request(experiment.id, tried))}
           >
             Set this policy
           </Button>
@@ -90,30 +90,30 @@ export function PolicyCard({ one, checkpoints, tried, onTry, going, registered }
         </div>
         {change.error ? <Failure error={change.error} /> : null}
       </div>
-      <Answer one={one} checkpoints={checkpoints} going={going} registered={registered} same={same} />
+      <Answer experiment={experiment} checkpoints={checkpoints} going={going} registered={registered} same={same} />
     </section>
   );
 }
 
-const wish = (id: number, policy: Policy) => ({
+const request = (id: number, policy: Policy) => ({
   method: "PATCH",
   path: `experiments/${id}`,
   body: { checkpointStorage: { saveExperimentBest: policy.best, saveTrialBest: policy.trialBest, saveTrialLatest: policy.trialLatest } },
 });
 
-type AnswerProps = Pick<Props, "one" | "checkpoints" | "going" | "registered"> & { same: boolean };
+type AnswerProps = Pick<Props, "experiment" | "checkpoints" | "going" | "registered"> & { same: boolean };
 
-function Answer({ one, checkpoints, going, registered, same }: AnswerProps) {
+function Answer({ experiment, checkpoints, going, registered, same }: AnswerProps) {
   const there = checkpoints.filter(isThere);
   const leaving = there.filter((checkpoint) => going.has(checkpoint.uuid));
   const stays = there.filter((checkpoint) => !going.has(checkpoint.uuid));
   const models = stays.filter((checkpoint) => registered.has(checkpoint.uuid));
-  const kept = stays.length - models.length;
+  const others = stays.length - models.length;
   const lost = [...new Set(leaving.map((checkpoint) => checkpoint.training?.trialId))].filter(
     (trial) => trial !== undefined && !stays.some((checkpoint) => checkpoint.training?.trialId === trial),
   );
   const all = Math.max(whole(there), 1);
-  const when = isOver(one.state) ? "" : " once it is over";
+  const when = isOver(experiment.state) ? "" : " once it is over";
   return (
     <div className="answer" aria-live="polite">
       <p>
@@ -132,7 +132,7 @@ function Answer({ one, checkpoints, going, registered, same }: AnswerProps) {
       </div>
       <ul className="toolbar sm ink2">
         <li>
-          <i className="sw" style={{ background: "var(--done)" }} /> {kept} {kept === 1 ? "stays" : "stay"},{" "}
+          <i className="sw" style={{ background: "var(--done)" }} /> {others} {others === 1 ? "stays" : "stay"},{" "}
           {size(whole(stays) - whole(models))}
         </li>
         {models.length > 0 && (
@@ -159,8 +159,8 @@ const NTH = ["th", "st", "nd", "rd"];
 const nth = (place: number) => `${place}${(place % 100 > 10 && place % 100 < 14 ? "" : NTH[place % 10]) || "th"}`;
 
 /** Why a checkpoint is kept or deleted, by the same ranks that retention uses. */
-export function reasons(checkpoints: Checkpoint[], one: Experiment, policy: Policy, registered: Set<string>): Map<string, string> {
-  const sign = one.config.searcher?.smaller_is_better === false ? -1 : 1;
+export function reasons(checkpoints: Checkpoint[], experiment: Experiment, policy: Policy, registered: Set<string>): Map<string, string> {
+  const sign = experiment.config.searcher?.smaller_is_better === false ? -1 : 1;
   const live = checkpoints.filter((checkpoint) => checkpoint.training);
   const metric = (checkpoint: Checkpoint) => checkpoint.training!.searcherMetric;
   const ranked = live

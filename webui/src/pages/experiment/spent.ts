@@ -34,10 +34,11 @@ export function forecast(progress: number, ranS: number, lately: { gained: numbe
 
 const LEAST_PROGRESS = 0.02;
 
-export function useForecast(one: Experiment, spent: Spent | undefined): Forecast | null {
+export function useForecast(experiment: Experiment, spent: Spent | undefined): Forecast | null {
   const seen = useRef<[at: number, progress: number] | null>(null);
-  const { progress } = one;
-  if (progress === null || isOver(one.state) || one.state === "STATE_PAUSED" || progress < LEAST_PROGRESS || !spent) return null;
+  const { progress } = experiment;
+  if (progress === null || isOver(experiment.state) || experiment.state === "STATE_PAUSED" || progress < LEAST_PROGRESS || !spent)
+    return null;
   const now = Date.now() / 1000;
   seen.current ??= [now, progress];
   const [since, from] = seen.current;

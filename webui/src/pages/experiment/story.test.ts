@@ -14,7 +14,7 @@ const stretch = (what: Stretch["what"], from: number, to: number | null): Stretc
   reason: "",
   position: from,
 });
-const kinds = (all: Stretch[]) => worthTelling(all).map((one) => one.what);
+const kinds = (all: Stretch[]) => worthTelling(all).map((stretch) => stretch.what);
 
 test("what took no second is not told, but for what it is now", () => {
   expect(kinds([stretch("waited", 0, 0.2), stretch("ran", 0.2, 20), stretch("waited", 20, 20)])).toEqual(["ran", "waited"]);

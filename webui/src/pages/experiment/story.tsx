@@ -36,11 +36,11 @@ export function Story({ kind, id, topic, trials }: { kind: string; id: number | 
   return (
     <>
       <Card title="Why it is in this state">
-        <Loaded found={why}>
-          {(told) => (
+        <Loaded answer={why}>
+          {(story) => (
             <>
-              {told.waitsFor && <Note kind="warn">{told.waitsFor}</Note>}
-              <Steps steps={told.steps} />
+              {story.waitsFor && <Note kind="warn">{story.waitsFor}</Note>}
+              <Steps steps={story.steps} />
             </>
           )}
         </Loaded>
@@ -98,12 +98,12 @@ export interface Timeline {
 const REST_MS = 1000;
 const DID: Record<string, string> = { paused: "paused", waited: "waited for slots", ran: "ran", stopping: "was ending" };
 
-export const took = (one: Stretch) => ((one.until ? Date.parse(one.until) : Date.now()) - Date.parse(one.since)) / 1000;
+export const took = (stretch: Stretch) => ((stretch.until ? Date.parse(stretch.until) : Date.now()) - Date.parse(stretch.since)) / 1000;
 
 /** Names the person who paused it; pauses by the platform have no name. */
-export const said = (one: Stretch) => {
-  const by = one.what === "paused" && one.actor.startsWith("user:") ? ` by ${one.actor.slice(5)}` : "";
-  return `${DID[one.what]}${by} ${duration(took(one))}`;
+export const describe = (stretch: Stretch) => {
+  const by = stretch.what === "paused" && stretch.actor.startsWith("user:") ? ` by ${stretch.actor.slice(5)}` : "";
+  return `${DID[stretch.what]}${by} ${duration(took(stretch))}`;
 };
 
 const MOST_PARTS = 40;
@@ -112,7 +112,7 @@ const FEW = 12;
 
 /** Limits the number of stretches: the shortest are merged into the one before them. */
 function parts(stretches: Stretch[]): Stretch[] {
-  const all = stretches.map((one) => ({ ...one }));
+  const all = stretches.map((stretch) => ({ ...stretch }));
   while (all.length > MOST_PARTS) {
     let shortest = 1;
     for (let at = 2; at < all.length; at++) if (took(all[at]!) < took(all[shortest]!)) shortest = at;
@@ -123,26 +123,26 @@ function parts(stretches: Stretch[]): Stretch[] {
 }
 
 function TimelineCard({ id, topic }: { id: number; topic: string }) {
-  const found = useData<Timeline>(`experiments/${id}/timeline`, [topic], true, REST_MS);
+  const answer = useData<Timeline>(`experiments/${id}/timeline`, [topic], true, REST_MS);
   return (
     <Card title="How its time was spent">
-      <Loaded found={found}>
+      <Loaded answer={answer}>
         {({ stretches: all, seconds }) => {
           const stretches = worthTelling(all);
           return stretches.length ? (
             <>
-              <div className="strip" role="img" aria-label={stretches.map(said).join("; ")}>
-                {parts(stretches).map((one) => (
+              <div className="strip" role="img" aria-label={stretches.map(describe).join("; ")}>
+                {parts(stretches).map((part) => (
                   <span
-                    key={one.position}
-                    className={one.what}
-                    style={{ flexGrow: took(one) }}
-                    title={`${said(one)}, from ${exact(one.since)}: ${one.reason}`}
+                    key={part.position}
+                    className={part.what}
+                    style={{ flexGrow: took(part) }}
+                    title={`${describe(part)}, from ${exact(part.since)}: ${part.reason}`}
                   />
                 ))}
               </div>
               <p className="toolbar sm ink2 sums">
-                {told(seconds).map(([what, sum]) => (
+                {longest(seconds).map(([what, sum]) => (
                   <span key={what}>
                     <span className={`key ${what}`} aria-hidden /> {DID[what]} {duration(sum)} in all{" "}
                   </span>
@@ -150,13 +150,13 @@ function TimelineCard({ id, topic }: { id: number; topic: string }) {
               </p>
               <Fold title={`Each of its ${stretches.length} parts`} open={stretches.length <= FEW}>
                 <ol className="story">
-                  {stretches.map((one) => (
-                    <li key={one.position}>
-                      <Moment at={one.since} />
+                  {stretches.map((stretch) => (
+                    <li key={stretch.position}>
+                      <Moment at={stretch.since} />
                       <span className="said">
-                        {sentence(said(one))}
-                        {one.until ? "" : ", until now"}
-                        {one.reason && <span className="ink2">: {one.reason}</span>}
+                        {sentence(describe(stretch))}
+                        {stretch.until ? "" : ", until now"}
+                        {stretch.reason && <span className="ink2">: {stretch.reason}</span>}
                       </span>
                     </li>
                   ))}
@@ -174,10 +174,10 @@ function TimelineCard({ id, topic }: { id: number; topic: string }) {
 
 /** Without those of no second, such as a wait for a slot that was free; the last one says what it is now. */
 export const worthTelling = (stretches: Stretch[]) =>
-  stretches.filter((one, at) => at === stretches.length - 1 || Math.round(took(one)) > 0);
+  stretches.filter((stretch, at) => at === stretches.length - 1 || Math.round(took(stretch)) > 0);
 
 /** Sums that are worth a word: what took no second only if nothing took longer. */
-function told(seconds: Record<string, number>) {
+function longest(seconds: Record<string, number>) {
   const all = Object.entries(seconds);
   const long = all.filter(([, sum]) => sum >= 1);
   return long.length ? long : all;
@@ -211,18 +211,18 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
   const base = kind === "cluster" ? "events" : trial ? `why/trial/${trial}` : `why/${kind}/${id}`;
   const asked = (before?: number, limit = 200) =>
     `${base}${query({ all: kind === "cluster" ? undefined : true, limit, before, owner: kind === "cluster" ? owner : undefined })}`;
-  const found = useData<Told>(asked(), [topic], true, REST_MS);
-  const newest = found.data?.steps;
+  const answer = useData<Told>(asked(), [topic], true, REST_MS);
+  const newest = answer.data?.steps;
   // Keeps events that a newer answer no longer includes, since each answer holds only the latest ones.
   useEffect(() => {
-    if (newest) setHeld((known) => (known.length ? joined(known, newest) : known));
+    if (newest) setHeld((held) => (held.length ? joined(held, newest) : held));
   }, [newest]);
   const more = async (steps: Step[], limit?: number) => {
     try {
-      const told = await get<Told>(asked(steps[0]?.position, limit));
-      const all = [...told.steps, ...steps];
+      const older = await get<Told>(asked(steps[0]?.position, limit));
+      const all = [...older.steps, ...steps];
       setHeld(all);
-      if (!told.more) setStart(all[0]?.position ?? 0);
+      if (!older.more) setStart(all[0]?.position ?? 0);
     } catch (error) {
       setFailure(error);
     }
@@ -230,8 +230,8 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
   // While trials report progress, thousands of the newest events may be one row: the decisions lie before them.
   const fills = useRef({ of: "", left: 0, busy: false });
   useEffect(() => {
-    if (!found.data?.more) return;
-    const steps = joined(held, found.data.steps);
+    if (!answer.data?.more) return;
+    const steps = joined(held, answer.data.steps);
     if (fills.current.of !== base + owner) fills.current = { of: base + owner, left: MOST_FILLS, busy: false };
     const now = fills.current;
     if (now.busy || !now.left || steps[0]?.position === start || rowsOf(steps, here).length >= FEW_ROWS) return;
@@ -251,9 +251,9 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
         )
       }
     >
-      <Loaded found={found}>
-        {(told) => {
-          const steps = joined(held, told.steps);
+      <Loaded answer={answer}>
+        {(story) => {
+          const steps = joined(held, story.steps);
           const owners = [...new Set(steps.map((step) => step.name.split(".")[0]!))].sort();
           const kinds = [...new Set(steps.map((step) => step.name))].sort();
           const shown = steps.filter((step) => (!owner || step.name.startsWith(`${owner}.`)) && (!word || step.name === word));
@@ -271,7 +271,7 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
                 <span role="status" className="ink3 sm">
                   {shown.length === steps.length ? many(steps.length, "event") : `${count(shown.length)} of ${many(steps.length, "event")}`}
                 </span>
-                {told.more && steps[0]?.position !== start && (
+                {story.more && steps[0]?.position !== start && (
                   <Button small onClick={() => void more(steps)}>
                     Earlier ones
                   </Button>
@@ -310,7 +310,7 @@ const MOST_FILLS = 4;
 const OWNERS = ["searcher", "scheduler", "metrics", "checkpoints", "gateway", "worker", "trial"];
 
 function Choice({ label, value, values, onChange }: { label: string; value: string; values: string[]; onChange: (value: string) => void }) {
-  const options = [...new Set([...values, value])].filter(Boolean).map((one): [string, string] => [one, one]);
+  const options = [...new Set([...values, value])].filter(Boolean).map((option): [string, string] => [option, option]);
   return <Select small label={label} value={value} options={[["", "any"], ...options]} onChange={onChange} />;
 }
 
@@ -359,9 +359,9 @@ interface Whole {
 }
 
 function Detail({ position }: { position: number }) {
-  const found = useData<Whole>(`events/${position}`);
+  const answer = useData<Whole>(`events/${position}`);
   return (
-    <Loaded found={found}>
+    <Loaded answer={answer}>
       {({ subject, record, steps }) => (
         <>
           {steps.length > 1 ? (

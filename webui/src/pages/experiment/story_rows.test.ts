@@ -14,18 +14,18 @@ const step = (position: number, name: string, trial = 11): Step => ({
   because: [],
 });
 const progress = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => step(from + at, "trial.progressed"));
-const told = (steps: Step[], here?: number) =>
-  rowsOf(steps, here).map((row) => (row.kind === "one" ? row.step.position : row.steps.map((one) => one.position)));
+const rows = (steps: Step[], here?: number) =>
+  rowsOf(steps, here).map((row) => (row.kind === "one" ? row.step.position : row.steps.map((step) => step.position)));
 
 test("consecutive progress reports share a row, in either direction of the list", () => {
   const steps = [step(1, "searcher.trial.created"), ...progress(2, 7), step(7, "searcher.trial.ended"), ...progress(8, 10)];
-  expect(told(steps)).toEqual([1, [2, 3, 4, 5, 6], 7, 8, 9]);
-  expect(told(steps.toReversed())).toEqual([9, 8, 7, [6, 5, 4, 3, 2], 1]);
+  expect(rows(steps)).toEqual([1, [2, 3, 4, 5, 6], 7, 8, 9]);
+  expect(rows(steps.toReversed())).toEqual([9, 8, 7, [6, 5, 4, 3, 2], 1]);
   expect(rowsOf(steps.toReversed()).find((row) => row.kind === "several")).toMatchObject({ key: 2 });
 });
 
 test("the selected event has a row of its own", () => {
-  expect(told(progress(1, 11), 5)).toEqual([[1, 2, 3, 4], 5, [6, 7, 8, 9, 10]]);
+  expect(rows(progress(1, 11), 5)).toEqual([[1, 2, 3, 4], 5, [6, 7, 8, 9, 10]]);
 });
 
 test("a group names the trials whose progress it reports", () => {
@@ -36,7 +36,7 @@ test("a group names the trials whose progress it reports", () => {
 });
 
 test("new events after older ones were loaded leave no gap before the newest", () => {
-  const at = (steps: Step[]) => steps.map((one) => one.position);
+  const at = (steps: Step[]) => steps.map((step) => step.position);
   // The newest answer has moved on by two: only the answer before it holds 8 and 9.
   const held = joined(progress(1, 10), progress(8, 12));
   expect(at(held)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);

@@ -16,25 +16,26 @@ import { useAct } from "../settings/change";
 
 const OFFERED = 12;
 
-export function EditTags({ one }: { one: Experiment }) {
-  const not = useRights()("edit", one);
+export function EditTags({ experiment }: { experiment: Experiment }) {
+  const not = useRights()("edit", experiment);
   return (
-    <Popover label="Edit tags" icon={<Plus />} text={one.labels.length ? undefined : "Tag"} kind="ghost" small not={not}>
-      <Tags one={one} />
+    <Popover label="Edit tags" icon={<Plus />} text={experiment.labels.length ? undefined : "Tag"} kind="ghost" small not={not}>
+      <Tags experiment={experiment} />
     </Popover>
   );
 }
 
-function Tags({ one }: { one: Experiment }) {
+function Tags({ experiment }: { experiment: Experiment }) {
   const [name, setName] = useState("");
   const act = useAct();
   const used = useData<{ labels: string[] }>("experiment/labels");
-  const put = (labels: string[], said: string) => act("PATCH", `experiments/${one.id}`, { labels }, said);
+  const put = (labels: string[], done: string) => act("PATCH", `experiments/${experiment.id}`, { labels }, done);
   const add = async (tag: string) => {
-    if (tag && !one.labels.includes(tag) && (await put([...one.labels, tag], `Added the tag ${tag} to ${one.name}`))) setName("");
+    if (tag && !experiment.labels.includes(tag) && (await put([...experiment.labels, tag], `Added the tag ${tag} to ${experiment.name}`)))
+      setName("");
   };
   const wanted = name.trim().toLowerCase();
-  const offered = (used.data?.labels ?? []).filter((tag) => !one.labels.includes(tag) && tag.toLowerCase().includes(wanted));
+  const offered = (used.data?.labels ?? []).filter((tag) => !experiment.labels.includes(tag) && tag.toLowerCase().includes(wanted));
   return (
     <form
       className="form tags-form"
@@ -43,15 +44,15 @@ function Tags({ one }: { one: Experiment }) {
         void add(name.trim());
       }}
     >
-      {one.labels.length > 0 && (
+      {experiment.labels.length > 0 && (
         <div className="chips">
-          {one.labels.map((tag) => (
+          {experiment.labels.map((tag) => (
             <Chip
               key={tag}
               onRemove={() =>
                 void put(
-                  one.labels.filter((other) => other !== tag),
-                  `Took ${tag} off ${one.name}`,
+                  experiment.labels.filter((other) => other !== tag),
+                  `Took ${tag} off ${experiment.name}`,
                 )
               }
             >

@@ -38,19 +38,22 @@ interface Choosing {
   view?: ColumnView;
 }
 
-export function TrialTable({ one, trials, ...choosing }: { one: Experiment; trials: Trial[] } & Choosing) {
-  const { decided } = useRungs(one, useTopics(one));
+export function TrialTable({ experiment, trials, ...choosing }: { experiment: Experiment; trials: Trial[] } & Choosing) {
+  const { decided } = useRungs(experiment, useTopics(experiment));
   const { params, set } = useLink();
   const [sorted, direction] = (params.get("so") ?? "").split("..");
   const ranked = useMemo(() => trials.map((trial) => trial.id), [trials]);
-  const { chosen } = useChosen(one.id, ranked);
+  const { chosen } = useChosen(experiment.id, ranked);
   const names = useMemo(() => hyperparametersOf(trials), [trials]);
   const key = JSON.stringify(names);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the columns depend on these fields of `one` alone
-  const columns = useMemo(() => columnsOf({ one, names, decided, chosen }), [one.id, one.searcherMetric, key, decided, chosen]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the columns depend on these fields of `experiment` alone
+  const columns = useMemo(
+    () => columnsOf({ experiment, names, decided, chosen }),
+    [experiment.id, experiment.searcherMetric, key, decided, chosen],
+  );
   const sorts = useMemo((): Sort[] => (sorted ? [[sorted, direction === "desc"]] : []), [sorted, direction]);
   const rows = useMemo(() => ordered(trials, columns, sorts), [trials, columns, sorts]);
-  const actions = useTrialActions(one);
+  const actions = useTrialActions(experiment);
   return (
     <Table
       name="Trials"
@@ -68,36 +71,42 @@ export function TrialTable({ one, trials, ...choosing }: { one: Experiment; tria
   );
 }
 
-function useTrialActions(of: Experiment): (one: Trial) => MenuItems {
+function useTrialActions(of: Experiment): (trial: Trial) => MenuItems {
   const change = useChange();
   const rights = useRights();
-  const kill = async (one: Trial) => {
+  const kill = async (trial: Trial) => {
     const yes = await ask({
-      title: `Kill trial ${one.id}?`,
+      title: `Kill trial ${trial.id}?`,
       text: "It stops immediately. Work since its last checkpoint is lost. The experiment continues.",
       verb: "Kill",
       danger: true,
     });
     if (!yes) return;
     await change
-      .mutateAsync({ method: "POST", path: `trials/${one.id}/kill` })
-      .then(() => toast({ text: `Killed trial ${one.id}` }), failed);
+      .mutateAsync({ method: "POST", path: `trials/${trial.id}/kill` })
+      .then(() => toast({ text: `Killed trial ${trial.id}` }), failed);
   };
-  return (one) => {
-    const place = `/experiments/${one.experimentId}/trials/${one.id}`;
+  return (trial) => {
+    const place = `/experiments/${trial.experimentId}/trials/${trial.id}`;
     return [
       { name: "Open log", icon: <SquareTerminal />, to: `${place}/logs` },
       { name: "Checkpoints", icon: <Save />, to: `${place}/checkpoints` },
       null,
-      { name: "Kill", icon: <X />, danger: true, not: isOver(one.state) ? "has ended" : rights("control", of), act: () => void kill(one) },
+      {
+        name: "Kill",
+        icon: <X />,
+        danger: true,
+        not: isOver(trial.state) ? "has ended" : rights("control", of),
+        act: () => void kill(trial),
+      },
     ];
   };
 }
 
-export function Trials({ one, trials, topics }: { one: Experiment; trials: Trial[]; topics: string[] }) {
+export function Trials({ experiment, trials, topics }: { experiment: Experiment; trials: Trial[]; topics: string[] }) {
   const { params, set } = useLink();
   const navigate = useNavigate();
-  const { decided } = useRungs(one, topics);
+  const { decided } = useRungs(experiment, topics);
   const [state, find] = [params.get("st") ?? "", params.get("q") ?? ""];
   const chosen = useMemo(() => new Set((params.get("t") ?? "").split(",").map(Number).filter(Boolean)), [params]);
   const fitting = useMemo(() => {
@@ -106,9 +115,9 @@ export function Trials({ one, trials, topics }: { one: Experiment; trials: Trial
     return trials.filter(
       (trial) =>
         (!state || stateName(shownState(trial, decided)) === state) &&
-        (fits(listed(trial, one, false)) || (decided.get(trial.id)?.text ?? "").toLowerCase().includes(words)),
+        (fits(listed(trial, experiment, false)) || (decided.get(trial.id)?.text ?? "").toLowerCase().includes(words)),
     );
-  }, [trials, one, state, find, decided]);
+  }, [trials, experiment, state, find, decided]);
   const [comparing, setComparing] = useState(false);
   const compare = () => {
     if (chosen.size > MOST_BESIDE) navigate(comparePage({ trials: [...chosen] }));
@@ -116,7 +125,10 @@ export function Trials({ one, trials, topics }: { one: Experiment; trials: Trial
   };
   useKey({ c: compare });
   const view = useKeptView(STORE);
-  const columns = useMemo(() => columnsOf({ one, names: hyperparametersOf(trials), decided, chosen: new Map() }), [one, trials, decided]);
+  const columns = useMemo(
+    () => columnsOf({ experiment, names: hyperparametersOf(trials), decided, chosen: new Map() }),
+    [experiment, trials, decided],
+  );
   if (!trials.length) return <Empty title="No trials yet">They appear here when the search creates them.</Empty>;
   const states = [...new Set(trials.map((trial) => stateName(shownState(trial, decided))))].sort();
   return (
@@ -143,7 +155,13 @@ export function Trials({ one, trials, topics }: { one: Experiment; trials: Trial
         </Button>
         <ColumnPicker columns={columns} view={view} />
       </div>
-      <TrialTable one={one} trials={fitting} view={view} selected={chosen} onSelect={(ids) => set({ t: [...ids].join(",") })} />
+      <TrialTable
+        experiment={experiment}
+        trials={fitting}
+        view={view}
+        selected={chosen}
+        onSelect={(ids) => set({ t: [...ids].join(",") })}
+      />
       {comparing && chosen.size > 0 && <CompareDrawer trials={[...chosen]} onClose={() => setComparing(false)} />}
     </>
   );

@@ -16,11 +16,16 @@ const STATES = /^[A-Z_]+$/;
 
 /** The best value of the search metric, if all who report one report the same. */
 export function bestOf(rows: Row[]): { name: string; value: number } | null {
-  const found = rows.map((row) => row.experiment).filter((one) => one.bestTrialSearcherMetric !== null);
-  const [first] = found;
-  if (!first || found.some((one) => one.searcherMetric !== first.searcherMetric || one.smallerIsBetter !== first.smallerIsBetter))
+  const measured = rows.map((row) => row.experiment).filter((experiment) => experiment.bestTrialSearcherMetric !== null);
+  const [first] = measured;
+  if (
+    !first ||
+    measured.some(
+      (experiment) => experiment.searcherMetric !== first.searcherMetric || experiment.smallerIsBetter !== first.smallerIsBetter,
+    )
+  )
     return null;
-  const values = found.map((one) => one.bestTrialSearcherMetric!);
+  const values = measured.map((experiment) => experiment.bestTrialSearcherMetric!);
   return { name: first.searcherMetric, value: first.smallerIsBetter ? Math.min(...values) : Math.max(...values) };
 }
 

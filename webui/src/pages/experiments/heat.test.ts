@@ -11,7 +11,7 @@ const row = (id: number, value: number | null, more: Partial<Experiment> = {}, v
 test("the better a value, the stronger its colour, whichever way is better", () => {
   const losses = [row(1, 0.2), row(2, 0.4), row(3, null)];
   expect(losses.map(heatOf(BEST, losses))).toEqual([1, 0, null]);
-  const scores = losses.map((one) => row(one.experiment.id, one.experiment.bestTrialSearcherMetric, { smallerIsBetter: false }));
+  const scores = losses.map((loss) => row(loss.experiment.id, loss.experiment.bestTrialSearcherMetric, { smallerIsBetter: false }));
   expect(scores.map(heatOf(BEST, scores))).toEqual([0, 1, null]);
 });
 

@@ -5,7 +5,7 @@ import { BEST, type Column, type Row } from "../../lists/columns";
 
 /** Numbers whose size means nothing. */
 const NOT = new Set(["id", "forkedFrom"]);
-export const heatable = (one: Column) => one.num === true && !NOT.has(one.id);
+export const heatable = (column: Column) => column.num === true && !NOT.has(column.id);
 
 /** Parses the form used in the link; `1` is the old form for the best value alone. */
 export const readHeat = (text: string | null) => (text === "1" ? [BEST] : (text ?? "").split(",").filter(Boolean));
@@ -17,8 +17,8 @@ function numberOf(id: string, { experiment, values }: Row): number | null {
       : values && id in values
         ? values[id]
         : (experiment as unknown as Record<string, unknown>)[id];
-  const found = typeof value === "string" && value !== "" ? Number(value) : value;
-  return typeof found === "number" && Number.isFinite(found) ? found : null;
+  const number = typeof value === "string" && value !== "" ? Number(value) : value;
+  return typeof number === "number" && Number.isFinite(number) ? number : null;
 }
 
 /** Identifies values that are comparable: best values of the same metric, in the same group. */

@@ -37,7 +37,7 @@ import { Tabs } from "./tabs";
 import { askedFor, type ListView, sortText, useListView } from "./view";
 import "./experiments.css";
 
-const CompareDrawer = lazy(() => fetchedPart(() => import("../comparing/drawer")).then((found) => ({ default: found.CompareDrawer })));
+const CompareDrawer = lazy(() => fetchedPart(() => import("../comparing/drawer")).then((module) => ({ default: module.CompareDrawer })));
 const MOST_CHOSEN = 1000;
 
 interface Named {
@@ -45,14 +45,19 @@ interface Named {
 }
 
 /** Names and values that a query may contain. */
-function useKnown(project: number): { known: Known; cards: ReturnType<typeof offered> } {
+function useKnown(project: number): { vocabulary: Known; cards: ReturnType<typeof offered> } {
   const columns = useData<{ columns: { column: string }[] }>(`projects/${project}/columns`);
   const tags = useData<{ labels: string[] }>("experiment/labels");
   const users = useData<{ users: { username: string }[] }>("users", ["users"]);
   return useMemo(() => {
-    const names = columns.data?.columns.map((one) => one.column) ?? [];
+    const names = columns.data?.columns.map((column) => column.column) ?? [];
     return {
-      known: { columns: names, tags: tags.data?.labels ?? [], users: users.data?.users.map((one) => one.username) ?? [], projects: [] },
+      vocabulary: {
+        columns: names,
+        tags: tags.data?.labels ?? [],
+        users: users.data?.users.map((user) => user.username) ?? [],
+        projects: [],
+      },
       cards: offered(names),
     };
   }, [columns.data, tags.data, users.data]);
@@ -73,7 +78,7 @@ export function Experiments() {
       ...(name ? [{ name }] : []),
     ],
   });
-  const { known, cards } = useKnown(project);
+  const { vocabulary, cards } = useKnown(project);
   const standard = defaultIn(useScreen());
   const shown = view.shown ?? standard;
   const asked = askedFor(view, project, shown);
@@ -98,7 +103,7 @@ export function Experiments() {
         }
       />
       <Tabs view={view} project={project} />
-      <Bar view={view} total={total} known={known} cards={cards} onExport={() => path && exportAll(path, shown)} />
+      <Bar view={view} total={total} vocabulary={vocabulary} cards={cards} onExport={() => path && exportAll(path, shown)} />
       {error ? <Failure error={error} /> : null}
       <List view={view} windows={windows} all={all.data} cards={cards} path={path} total={total} failed={Boolean(error)} />
     </>
@@ -115,7 +120,7 @@ function SaveView({ view }: { view: ListView }) {
       {open && (
         <Dialog
           title="Save this view"
-          said="Saves the query, columns, order and groups as a tab of this page, in this browser."
+          text="Saves the query, columns, order and groups as a tab of this page, in this browser."
           onClose={() => setOpen(false)}
         >
           <form
@@ -140,18 +145,18 @@ function SaveView({ view }: { view: ListView }) {
 
 function Bar({
   view,
-  known,
+  vocabulary,
   cards,
   total = 0,
   onExport,
 }: {
   view: ListView;
-  known: Known;
+  vocabulary: Known;
   cards: ReturnType<typeof offered>;
   total?: number;
   onExport: () => Promise<void> | null;
 }) {
-  const said = conditions(view.text);
+  const parts = conditions(view.text);
   const tree = useMemo(() => {
     try {
       return parse(view.text);
@@ -164,7 +169,7 @@ function Bar({
   const named = view.params.get("v");
   const heated = columnView.shown.map(column).filter(heatable);
   const heat = (id: string) =>
-    view.set({ heat: (view.heat.includes(id) ? view.heat.filter((one) => one !== id) : [...view.heat, id]).join(",") });
+    view.set({ heat: (view.heat.includes(id) ? view.heat.filter((other) => other !== id) : [...view.heat, id]).join(",") });
   const forget = (name: string) => {
     forgetView(name);
     view.set({ v: "" });
@@ -172,8 +177,8 @@ function Bar({
   return (
     <div className="stack" style={{ gap: 8 }}>
       <div className="toolbar query-bar">
-        <QueryBox text={view.text} known={known} onChange={(q) => view.set({ q })} />
-        <Popover label="Filter" text="Filter" icon={<ListFilter />} count={said.length} wide>
+        <QueryBox text={view.text} vocabulary={vocabulary} onChange={(q) => view.set({ q })} />
+        <Popover label="Filter" text="Filter" icon={<ListFilter />} count={parts.length} wide>
           <FilterForm tree={tree} columns={cards} onChange={(next) => view.set({ q: format(next) })} />
         </Popover>
         <Menu
@@ -189,8 +194,8 @@ function Bar({
           items={[
             { name: "No groups", checked: !view.group, act: () => view.set({ g: "" }) },
             null,
-            ...Object.entries(GROUPS).map(([id, one]) => ({
-              name: `By ${one.name}`,
+            ...Object.entries(GROUPS).map(([id, grouping]) => ({
+              name: `By ${grouping.name}`,
               checked: view.group === id,
               act: () => view.set({ g: id }),
             })),
@@ -205,7 +210,11 @@ function Bar({
           items={[
             { name: "Include archived", checked: view.archived, act: () => view.set({ a: view.archived ? "" : "1" }) },
             null,
-            ...heated.map((one) => ({ name: `Heat: ${one.head}`, checked: view.heat.includes(one.id), act: () => heat(one.id) })),
+            ...heated.map((column) => ({
+              name: `Heat: ${column.head}`,
+              checked: view.heat.includes(column.id),
+              act: () => heat(column.id),
+            })),
             null,
             {
               name: "Export CSV",
@@ -219,11 +228,11 @@ function Bar({
           ]}
         />
       </div>
-      {(said.length > 0 || view.heat.length > 0 || (view.group && total > GROUPED)) && (
+      {(parts.length > 0 || view.heat.length > 0 || (view.group && total > GROUPED)) && (
         <div className="chips">
-          {said.map((one, at) => (
-            <Chip key={one} onRemove={() => view.set({ q: without(view.text, at) })}>
-              {one}
+          {parts.map((condition, at) => (
+            <Chip key={condition} onRemove={() => view.set({ q: without(view.text, at) })}>
+              {condition}
             </Chip>
           ))}
           {view.heat.length > 0 && (
@@ -248,7 +257,7 @@ function useColumnView(view: ListView): ColumnView & { shown: string[] } {
     setWidth: (id, width) =>
       view.set({
         w: Object.entries({ ...view.widths, [id]: Math.round(width) })
-          .map((one) => one.join(":"))
+          .map((entry) => entry.join(":"))
           .join(","),
       }),
   };
@@ -279,12 +288,12 @@ function List({
   const grouping = view.group ? GROUPS[view.group]?.of : undefined;
   // biome-ignore lint/correctness/useExhaustiveDependencies: `view` and `windows` are new objects with every render
   const columns = useMemo(() => {
-    const ids = new Set([...cards.map((one) => one.id), ...columnView.shown]);
+    const ids = new Set([...cards.map((card) => card.id), ...columnView.shown]);
     return [...ids].map((id) => {
-      const one = column(id);
-      if (id === "course") return { ...one, cell: (row: Row) => one.cell({ ...row, course: courses.get(row.experiment.id) }) };
-      if (view.heat.includes(id)) return { ...one, heat: heatOf(id, all?.experiments ?? [...windows.rows.values()], grouping) };
-      return one;
+      const shown = column(id);
+      if (id === "course") return { ...shown, cell: (row: Row) => shown.cell({ ...row, course: courses.get(row.experiment.id) }) };
+      if (view.heat.includes(id)) return { ...shown, heat: heatOf(id, all?.experiments ?? [...windows.rows.values()], grouping) };
+      return shown;
     });
   }, [cards, columnView.shown, courses, String(view.heat), grouping, all, view.heat.length ? windows.rows : null]);
   const here = useMemo(
@@ -292,7 +301,7 @@ function List({
     [all, windows.rows],
   );
   // Selected experiments in their current state, if it is known.
-  const chosenNow = [...chosen.values()].map((one) => here.get(one.id) ?? one);
+  const chosenNow = [...chosen.values()].map((experiment) => here.get(experiment.id) ?? experiment);
   const [comparing, setComparing] = useState(false);
   const compare = () => {
     if (chosen.size > MOST_BESIDE) navigate(comparePage({ experiments: [...chosen.keys()] }));
@@ -301,8 +310,8 @@ function List({
   useKey({ c: compare });
   const everything = async () => {
     if (chosen.size || !path) return setChosen(new Map());
-    const found = await get<Found>(path(0, MOST_CHOSEN));
-    setChosen(new Map(found.experiments.map(({ experiment }) => [experiment.id, experiment])));
+    const matching = await get<Found>(path(0, MOST_CHOSEN));
+    setChosen(new Map(matching.experiments.map(({ experiment }) => [experiment.id, experiment])));
   };
   if (total === undefined)
     return failed ? null : (

@@ -25,7 +25,7 @@ export function useWindows(path: ((offset: number, limit: number) => string) | n
   const [inView, setInView] = useState<readonly [number, number]>([0, 40]);
   const rest = useRef<ReturnType<typeof setTimeout>>(undefined);
   const pages = Array.from({ length: last - first + 1 }, (_, at) => first + at);
-  const found = useQueries({
+  const loaded = useQueries({
     queries: pages.map((page) => {
       const asked = path?.(page * PAGE, PAGE) ?? "";
       return { queryKey: ["list", asked], queryFn: () => get<Found>(asked), enabled: path !== null };
@@ -34,8 +34,8 @@ export function useWindows(path: ((offset: number, limit: number) => string) | n
   });
   useAgain(["experiments"], [["list"]], EVERY_MS);
   // Keeps the known row count while new rows load, so that the scroll position is not reset to the top.
-  const known = useRef<number>(undefined);
-  known.current = found.total ?? known.current;
+  const current = useRef<number>(undefined);
+  current.current = loaded.total ?? current.current;
   const want = useCallback((from: number, to: number) => {
     const wanted = [Math.floor(from / PAGE), Math.floor(Math.max(0, to - 1) / PAGE)] as const;
     setPages((now) => (now[0] === wanted[0] && now[1] === wanted[1] ? now : [...wanted]));
@@ -44,18 +44,18 @@ export function useWindows(path: ((offset: number, limit: number) => string) | n
     rest.current = setTimeout(() => setInView((now) => (now[0] === from && now[1] === to ? now : [from, to])), REST_MS);
   }, []);
   useEffect(() => () => clearTimeout(rest.current), []);
-  const { error, rows } = found;
-  const count = known.current ?? 0;
+  const { error, rows } = loaded;
+  const count = current.current ?? 0;
   const source = useMemo((): Source<Row> => ({ count, at: (index) => rows.get(index), want }), [count, rows, want]);
-  return { error, total: known.current, rows, inView, source };
+  return { error, total: current.current, rows, inView, source };
 }
 
 /** Merges the pages; recomputed only when one of them changes. */
-function together(found: UseQueryResult<Found>[]) {
+function together(answers: UseQueryResult<Found>[]) {
   return {
-    error: found.find((one) => one.error)?.error ?? null,
-    total: found.find((one) => one.data)?.data?.pagination.total,
-    rows: new Map(found.flatMap(({ data }) => data?.experiments.map((row, at) => [data.pagination.startIndex + at, row] as const) ?? [])),
+    error: answers.find((answer) => answer.error)?.error ?? null,
+    total: answers.find((answer) => answer.data)?.data?.pagination.total,
+    rows: new Map(answers.flatMap(({ data }) => data?.experiments.map((row, at) => [data.pagination.startIndex + at, row] as const) ?? [])),
   };
 }
 

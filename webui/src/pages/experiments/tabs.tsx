@@ -14,10 +14,10 @@ const COUNT_REST_MS = 4000;
 
 /** How many experiments views find; null for one that is not counted, or cannot be. */
 function useCounts(project: number, views: { q: string; archived?: boolean; counted?: boolean }[]): (number | undefined)[] {
-  const paths = views.map((one) =>
-    one.counted ? (askedFor({ text: one.q, archived: Boolean(one.archived), sorts: [] }, project, [])?.(0, 1) ?? null) : null,
+  const paths = views.map((view) =>
+    view.counted ? (askedFor({ text: view.q, archived: Boolean(view.archived), sorts: [] }, project, [])?.(0, 1) ?? null) : null,
   );
-  const found = useQueries({
+  const answer = useQueries({
     queries: paths.map((path) => ({
       ...question<Found>(path ?? ""),
       enabled: path !== null,
@@ -30,7 +30,7 @@ function useCounts(project: number, views: { q: string; archived?: boolean; coun
     paths.filter((path) => path !== null).map((path) => [path]),
     COUNT_REST_MS,
   );
-  return found.map((one) => one.data?.pagination.total);
+  return answer.map((answer) => answer.data?.pagination.total);
 }
 
 /** What a saved view finds, from its address. */
@@ -44,24 +44,30 @@ export function Tabs({ view, project }: { view: ListView; project: number }) {
   const navigate = useNavigate();
   const saved = savedViews();
   const there = standing(me.data?.user.username ?? "");
-  const counts = useCounts(project, [...there.map((one) => ({ ...one, counted: one.counted && Boolean(me.data) })), ...saved.map(asView)]);
+  const counts = useCounts(project, [
+    ...there.map((standing) => ({ ...standing, counted: standing.counted && Boolean(me.data) })),
+    ...saved.map(asView),
+  ]);
   const named = view.params.get("v");
-  const now = named ? `saved ${named}` : (there.find((one) => one.q === view.text && Boolean(one.archived) === view.archived)?.id ?? "");
+  const now = named
+    ? `saved ${named}`
+    : (there.find((standing) => standing.q === view.text && Boolean(standing.archived) === view.archived)?.id ?? "");
   return (
     <Views
       name="Views"
       value={now}
-      views={[...there, ...saved.map((one) => ({ id: `saved ${one.name}`, name: one.name, icon: <Star className="s" /> }))].map(
-        (one, at) => ({
-          ...one,
-          count: counts[at] || undefined,
-        }),
-      )}
+      views={[
+        ...there,
+        ...saved.map((savedView) => ({ id: `saved ${savedView.name}`, name: savedView.name, icon: <Star className="s" /> })),
+      ].map((view, at) => ({
+        ...view,
+        count: counts[at] || undefined,
+      }))}
       onChange={(id) => {
-        const own = saved.find((one) => `saved ${one.name}` === id);
+        const own = saved.find((savedView) => `saved ${savedView.name}` === id);
         if (own) return navigate(`?${own.search}`, { replace: true });
-        const one = there.find((other) => other.id === id)!;
-        view.set({ q: one.q, a: one.archived ? "1" : "", v: "" });
+        const standing = there.find((other) => other.id === id)!;
+        view.set({ q: standing.q, a: standing.archived ? "1" : "", v: "" });
       }}
     />
   );

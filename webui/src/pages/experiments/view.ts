@@ -32,15 +32,15 @@ export function useListView() {
 const read = (params: URLSearchParams) => ({
   text: params.get("q") ?? "",
   shown: params.get("c")?.split(",").filter(Boolean) ?? null,
-  sorts: (params.get("s") ?? "id:desc").split(",").map((one): Sort => {
-    const at = one.lastIndexOf(":");
-    return [one.slice(0, at), one.slice(at + 1) === "desc"];
+  sorts: (params.get("s") ?? "id:desc").split(",").map((sort): Sort => {
+    const at = sort.lastIndexOf(":");
+    return [sort.slice(0, at), sort.slice(at + 1) === "desc"];
   }),
   widths: Object.fromEntries(
     (params.get("w") ?? "")
       .split(",")
       .filter(Boolean)
-      .map((one) => [one.slice(0, one.lastIndexOf(":")), Number(one.slice(one.lastIndexOf(":") + 1))]),
+      .map((entry) => [entry.slice(0, entry.lastIndexOf(":")), Number(entry.slice(entry.lastIndexOf(":") + 1))]),
   ) as Record<string, number>,
   // An unknown group counts as none, so that the page does not claim to group by it.
   group: Object.hasOwn(GROUPS, params.get("g") ?? "") ? params.get("g")! : "",

@@ -20,19 +20,19 @@ export function rounded(low: number, high: number): number[] {
 }
 
 export function Course({ versions, metric }: { versions: Version[]; metric: string }) {
-  const known = versions.toReversed().flatMap((one) => {
-    const value = one.checkpoint.training?.searcherMetric;
-    return typeof value === "number" ? [{ version: one.version, production: one.labels?.includes("production"), value }] : [];
+  const points = versions.toReversed().flatMap((version) => {
+    const value = version.checkpoint.training?.searcherMetric;
+    return typeof value === "number" ? [{ version: version.version, production: version.labels?.includes("production"), value }] : [];
   });
-  if (known.length < 2) return null;
-  const values = known.map((one) => one.value);
+  if (points.length < 2) return null;
+  const values = points.map((point) => point.value);
   const [least, most] = [Math.min(...values), Math.max(...values)];
   const room = (most - least) * 0.12 || Math.abs(most) * 0.05 || 1;
   const [low, high] = [least - room, most + room];
   // In percent of the drawing, which is as wide as the page.
-  const x = (at: number) => (100 * (at + 0.5)) / known.length;
+  const x = (at: number) => (100 * (at + 0.5)) / points.length;
   const y = (value: number) => 100 * (1 - (value - low) / (high - low));
-  const words = known.map(({ version, value }) => `version ${version}: ${digits(value)}`).join(", ");
+  const words = points.map(({ version, value }) => `version ${version}: ${digits(value)}`).join(", ");
   return (
     <Card title={`${metric || "Metric"} by version`}>
       <div className="course" role="img" aria-label={words}>
@@ -43,20 +43,20 @@ export function Course({ versions, metric }: { versions: Version[]; metric: stri
             </span>
           ))}
           <svg viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">
-            <polyline points={known.map((one, at) => `${x(at)},${y(one.value)}`).join(" ")} vectorEffect="non-scaling-stroke" />
+            <polyline points={points.map((point, at) => `${x(at)},${y(point.value)}`).join(" ")} vectorEffect="non-scaling-stroke" />
           </svg>
-          {known.map((one, at) => (
-            <b key={one.version} style={{ left: `${x(at)}%`, top: `${y(one.value)}%` }} title={`${one.value}`} />
+          {points.map((point, at) => (
+            <b key={point.version} style={{ left: `${x(at)}%`, top: `${y(point.value)}%` }} title={`${point.value}`} />
           ))}
         </div>
         <ol>
-          {known.map((one) => (
-            <li key={one.version}>
+          {points.map((point) => (
+            <li key={point.version}>
               <span className="cut">
-                {one.version}
-                {one.production && ", production"}
+                {point.version}
+                {point.production && ", production"}
               </span>
-              <span className="cut ink">{digits(one.value)}</span>
+              <span className="cut ink">{digits(point.value)}</span>
             </li>
           ))}
         </ol>

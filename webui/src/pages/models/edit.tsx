@@ -15,29 +15,29 @@ export function useModelMenu() {
   const act = useAct();
   const rights = useRights();
   const navigate = useNavigate();
-  const remove = async (one: Model) => {
-    const text = one.numVersions
-      ? `Deletes ${many(one.numVersions, "version")}, too; retention decides how long their checkpoints are kept.`
+  const remove = async (model: Model) => {
+    const text = model.numVersions
+      ? `Deletes ${many(model.numVersions, "version")}, too; retention decides how long their checkpoints are kept.`
       : "It has no versions.";
-    if (!(await ask({ title: `Delete model ${one.name}?`, text, verb: "Delete", danger: true }))) return;
-    if (await act("DELETE", pathOf(one.name), {}, `Deleted ${one.name}`)) navigate("/models");
+    if (!(await ask({ title: `Delete model ${model.name}?`, text, verb: "Delete", danger: true }))) return;
+    if (await act("DELETE", pathOf(model.name), {}, `Deleted ${model.name}`)) navigate("/models");
   };
-  const items = (one: Model): MenuItems => [
-    { name: "Edit", icon: <Pencil />, not: rights("edit", one), act: () => setEditing(one) },
+  const items = (model: Model): MenuItems => [
+    { name: "Edit", icon: <Pencil />, not: rights("edit", model), act: () => setEditing(model) },
     {
-      name: one.archived ? "Unarchive" : "Archive",
-      icon: one.archived ? <ArchiveRestore /> : <Archive />,
-      not: rights("control", one),
+      name: model.archived ? "Unarchive" : "Archive",
+      icon: model.archived ? <ArchiveRestore /> : <Archive />,
+      not: rights("control", model),
       act: () =>
         void act(
           "POST",
-          `${pathOf(one.name)}/${one.archived ? "unarchive" : "archive"}`,
+          `${pathOf(model.name)}/${model.archived ? "unarchive" : "archive"}`,
           {},
-          `${one.archived ? "Unarchived" : "Archived"} ${one.name}`,
+          `${model.archived ? "Unarchived" : "Archived"} ${model.name}`,
         ),
     },
     null,
-    { name: "Delete", icon: <Trash2 />, danger: true, not: rights("delete", one), act: () => void remove(one) },
+    { name: "Delete", icon: <Trash2 />, danger: true, not: rights("delete", model), act: () => void remove(model) },
   ];
   return { items, editing, stop: () => setEditing(null) };
 }
@@ -67,26 +67,26 @@ export function EditModel({ model, path, onClose }: { model: Model; path: string
   );
 }
 
-export function EditVersion({ path, one, onClose }: { path: string; one: Version; onClose: () => void }) {
+export function EditVersion({ path, version, onClose }: { path: string; version: Version; onClose: () => void }) {
   const act = useAct();
   const save = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
     const body = { name: form.get("name"), comment: form.get("comment"), notes: form.get("notes"), labels: words(form.get("labels")) };
-    if (await act("PATCH", `${path}/versions/${one.version}`, body, `Saved version ${one.version}`)) onClose();
+    if (await act("PATCH", `${path}/versions/${version.version}`, body, `Saved version ${version.version}`)) onClose();
   };
   return (
-    <Dialog title={`Edit version ${one.version}`} onClose={onClose}>
+    <Dialog title={`Edit version ${version.version}`} onClose={onClose}>
       <form onSubmit={(event) => void save(event)}>
-        <TextField label="Name" name="name" defaultValue={one.name} />
-        <TextField label="Comment" name="comment" defaultValue={one.comment} />
+        <TextField label="Name" name="name" defaultValue={version.name} />
+        <TextField label="Comment" name="comment" defaultValue={version.comment} />
         <TextField
           label="Tags"
           name="labels"
           hint="Separated by commas, such as production, candidate."
-          defaultValue={(one.labels ?? []).join(", ")}
+          defaultValue={(version.labels ?? []).join(", ")}
         />
-        <TextArea label="Notes" name="notes" rows={3} defaultValue={one.notes} />
+        <TextArea label="Notes" name="notes" rows={3} defaultValue={version.notes} />
         <DialogFoot onClose={onClose}>Save</DialogFoot>
       </form>
     </Dialog>

@@ -22,7 +22,7 @@ const TAGS = 2;
 
 export function Models() {
   usePlace({ crumbs: [{ name: "Models" }] });
-  const found = useData<{ models: Model[] }>("models", TOPICS);
+  const answer = useData<{ models: Model[] }>("models", TOPICS);
   const [params, setParams] = useSearchParams();
   const wanted = params.get("q") ?? "";
   const archived = params.has("a");
@@ -38,13 +38,14 @@ export function Models() {
   const rights = useRights();
   const [making, setMaking] = useState(false);
   const { items, editing, stop } = useModelMenu();
-  const fits = (one: Model) =>
-    (archived || !one.archived) && `${one.name} ${one.description} ${one.labels.join(" ")}`.toLowerCase().includes(wanted.toLowerCase());
+  const fits = (model: Model) =>
+    (archived || !model.archived) &&
+    `${model.name} ${model.description} ${model.labels.join(" ")}`.toLowerCase().includes(wanted.toLowerCase());
   return (
     <>
       <PageHead
         title="Models"
-        beside={found.data && String(found.data.models.filter(fits).length)}
+        beside={answer.data && String(answer.data.models.filter(fits).length)}
         actions={
           <Button kind="primary" icon={<Plus />} not={rights("create", ANYWHERE)} onClick={() => setMaking(true)}>
             New model
@@ -55,14 +56,14 @@ export function Models() {
         <Search label="Find a model" value={wanted} onChange={(value) => set("q", value)} />
         <Check label="Include archived" checked={archived} onChange={(on) => set("a", on ? "1" : "")} />
       </div>
-      <Loaded found={found}>
+      <Loaded answer={answer}>
         {({ models }) =>
           models.length ? (
             <Table
               name="Models"
               rows={models.filter(fits)}
-              id={(one) => one.id}
-              called={(one) => one.name}
+              id={(model) => model.id}
+              called={(model) => model.name}
               store="models"
               actions={items}
               columns={[
@@ -70,10 +71,10 @@ export function Models() {
                   id: "name",
                   head: "Name",
                   name: true,
-                  value: (one) => one.name,
-                  cell: (one) => (
-                    <Link className="cut" to={`/models/${encodeURIComponent(one.name)}`} title={one.name}>
-                      {one.name} {one.archived && <Tag>archived</Tag>}
+                  value: (model) => model.name,
+                  cell: (model) => (
+                    <Link className="cut" to={`/models/${encodeURIComponent(model.name)}`} title={model.name}>
+                      {model.name} {model.archived && <Tag>archived</Tag>}
                     </Link>
                   ),
                 },
@@ -81,19 +82,19 @@ export function Models() {
                   id: "description",
                   head: "Description",
                   width: 320,
-                  cell: (one) => <Cut>{one.description}</Cut>,
-                  value: (one) => one.description,
+                  cell: (model) => <Cut>{model.description}</Cut>,
+                  value: (model) => model.description,
                 },
                 {
                   id: "labels",
                   head: "Tags",
                   width: 160,
-                  cell: (one) => (
-                    <span title={one.labels.join(", ")}>
-                      {one.labels.slice(0, TAGS).map((label) => (
+                  cell: (model) => (
+                    <span title={model.labels.join(", ")}>
+                      {model.labels.slice(0, TAGS).map((label) => (
                         <Tag key={label}>{label}</Tag>
                       ))}
-                      {one.labels.length > TAGS && <span className="sub">{one.labels.length - TAGS} more</span>}
+                      {model.labels.length > TAGS && <span className="sub">{model.labels.length - TAGS} more</span>}
                     </span>
                   ),
                 },
@@ -103,17 +104,23 @@ export function Models() {
                   width: 84,
                   num: true,
                   small: true,
-                  cell: (one) => one.numVersions,
-                  value: (one) => one.numVersions,
+                  cell: (model) => model.numVersions,
+                  value: (model) => model.numVersions,
                 },
                 {
                   id: "changed",
                   head: "Changed",
                   width: 110,
-                  cell: (one) => <Time at={one.lastUpdatedTime} />,
-                  value: (one) => one.lastUpdatedTime,
+                  cell: (model) => <Time at={model.lastUpdatedTime} />,
+                  value: (model) => model.lastUpdatedTime,
                 },
-                { id: "user", head: "By", width: 48, cell: (one) => <Avatar name={one.username} small />, value: (one) => one.username },
+                {
+                  id: "user",
+                  head: "By",
+                  width: 48,
+                  cell: (model) => <Avatar name={model.username} small />,
+                  value: (model) => model.username,
+                },
               ]}
             />
           ) : (
@@ -125,7 +132,7 @@ export function Models() {
           )
         }
       </Loaded>
-      {making && <NewModel taken={found.data?.models.map((one) => one.name) ?? []} onClose={() => setMaking(false)} />}
+      {making && <NewModel taken={answer.data?.models.map((model) => model.name) ?? []} onClose={() => setMaking(false)} />}
       {editing && <EditModel model={editing} path={pathOf(editing.name)} onClose={stop} />}
     </>
   );
@@ -142,7 +149,7 @@ function NewModel({ taken, onClose }: { taken: string[]; onClose: () => void }) 
     if (await act("POST", "models", body, `Created the model ${body.name}`)) onClose();
   };
   return (
-    <Dialog title="New model" said="Its versions are checkpoints. They are kept as long as they are registered." onClose={onClose}>
+    <Dialog title="New model" text="Its versions are checkpoints. They are kept as long as they are registered." onClose={onClose}>
       <form onSubmit={(event) => void make(event)}>
         <TextField label="Name" value={name} onChange={setName} required error={used ? "This name is taken." : undefined} />
         <TextField label="Description" name="description" />

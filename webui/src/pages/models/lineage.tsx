@@ -9,39 +9,39 @@ import type { Model, Version } from "./facts";
 
 interface Step {
   name: string;
-  said: string;
+  note: string;
   to?: string;
 }
 
 /** From the experiment that it was forked from, through experiment and trial, to the version. */
-export function Lineage({ model, one }: { model: Model; one: Version }) {
-  const trained = one.checkpoint.training;
-  const found = useData<{ experiment: Experiment }>(trained ? `experiments/${trained.experimentId}` : null, []);
-  const experiment = found.data?.experiment;
+export function Lineage({ model, version }: { model: Model; version: Version }) {
+  const trained = version.checkpoint.training;
+  const answer = useData<{ experiment: Experiment }>(trained ? `experiments/${trained.experimentId}` : null, []);
+  const experiment = answer.data?.experiment;
   const steps: Step[] = [
     ...(experiment?.forkedFrom
-      ? [{ name: `Experiment ${experiment.forkedFrom}`, said: "forked from it", to: `/experiments/${experiment.forkedFrom}/overview` }]
+      ? [{ name: `Experiment ${experiment.forkedFrom}`, note: "forked from it", to: `/experiments/${experiment.forkedFrom}/overview` }]
       : []),
     ...(trained
       ? [
           {
             name: `Experiment ${trained.experimentId}`,
-            said: experiment?.name ?? "its configuration and code",
+            note: experiment?.name ?? "its configuration and code",
             to: `/experiments/${trained.experimentId}/overview`,
           },
           {
             name: `Trial ${trained.trialId}`,
-            said: trained.searcherMetric === null ? "" : `${experiment?.searcherMetric ?? "metric"} ${digits(trained.searcherMetric)}`,
+            note: trained.searcherMetric === null ? "" : `${experiment?.searcherMetric ?? "metric"} ${digits(trained.searcherMetric)}`,
             to: `/experiments/${trained.experimentId}/trials/${trained.trialId}/overview`,
           },
           {
             name: "Checkpoint",
-            said: one.checkpoint.uuid.slice(0, 8),
-            to: `/experiments/${trained.experimentId}/checkpoints?checkpoint=${one.checkpoint.uuid}`,
+            note: version.checkpoint.uuid.slice(0, 8),
+            to: `/experiments/${trained.experimentId}/checkpoints?checkpoint=${version.checkpoint.uuid}`,
           },
         ]
-      : [{ name: `Checkpoint ${one.checkpoint.uuid.slice(0, 8)}`, said: "not of a trial of this cluster" }]),
-    { name: `${model.name} ${one.version}`, said: one.labels?.join(", ") || one.name || "this version" },
+      : [{ name: `Checkpoint ${version.checkpoint.uuid.slice(0, 8)}`, note: "not of a trial of this cluster" }]),
+    { name: `${model.name} ${version.version}`, note: version.labels?.join(", ") || version.name || "this version" },
   ];
   return (
     <ol className="lineage">
@@ -62,8 +62,8 @@ export function Lineage({ model, one }: { model: Model; one: Version }) {
                 {step.name}
               </b>
             )}
-            <span className="cut ink2 sm" title={step.said}>
-              {step.said}
+            <span className="cut ink2 sm" title={step.note}>
+              {step.note}
             </span>
           </li>
         </Fragment>
@@ -76,6 +76,6 @@ export function Lineage({ model, one }: { model: Model; one: Version }) {
 export function useMetric(versions: Version[]): string {
   const from = new Set(versions.flatMap(({ checkpoint: { training } }) => training?.experimentId ?? []));
   const [only] = from;
-  const found = useData<{ experiment: Experiment }>(from.size === 1 ? `experiments/${only}` : null, []);
-  return found.data?.experiment.searcherMetric ?? "";
+  const answer = useData<{ experiment: Experiment }>(from.size === 1 ? `experiments/${only}` : null, []);
+  return answer.data?.experiment.searcherMetric ?? "";
 }

@@ -22,16 +22,16 @@ import { Course } from "./course";
 import { Lineage, useMetric } from "./lineage";
 import "./models.css";
 
-const bytes = (one: Version) => Object.values(one.checkpoint.resources ?? {}).reduce((sum, many) => sum + Number(many), 0);
+const bytes = (version: Version) => Object.values(version.checkpoint.resources ?? {}).reduce((sum, many) => sum + Number(many), 0);
 
 export function ModelPage() {
   const { name = "" } = useParams();
   const path = pathOf(name);
   usePlace({ crumbs: [{ name: "Models", to: "/models" }, { name }] });
-  const found = useData<{ model: Model; modelVersions: Version[] }>(`${path}/versions?orderBy=ORDER_BY_DESC`, TOPICS);
+  const answer = useData<{ model: Model; modelVersions: Version[] }>(`${path}/versions?orderBy=ORDER_BY_DESC`, TOPICS);
   const { items, editing, stop } = useModelMenu();
   return (
-    <Loaded found={found} shape="page">
+    <Loaded answer={answer} shape="page">
       {({ model, modelVersions }) => (
         <>
           <PageHead
@@ -72,21 +72,21 @@ function useVersionMenu(path: string, model: Model) {
   const [editing, setEditing] = useState<Version | null>(null);
   const act = useAct();
   const rights = useRights();
-  const remove = async (one: Version) => {
+  const remove = async (version: Version) => {
     const text = "Retention then decides how long its checkpoint is kept.";
-    if (await ask({ title: `Delete version ${one.version} of ${model.name}?`, text, verb: "Delete", danger: true }))
-      await act("DELETE", `${path}/versions/${one.version}`, {}, `Deleted version ${one.version}`);
+    if (await ask({ title: `Delete version ${version.version} of ${model.name}?`, text, verb: "Delete", danger: true }))
+      await act("DELETE", `${path}/versions/${version.version}`, {}, `Deleted version ${version.version}`);
   };
-  const items = (one: Version): MenuItems => [
-    { name: "Edit", icon: <Pencil />, not: rights("edit", model), act: () => setEditing(one) },
+  const items = (version: Version): MenuItems => [
+    { name: "Edit", icon: <Pencil />, not: rights("edit", model), act: () => setEditing(version) },
     null,
-    { name: "Delete", icon: <Trash2 />, danger: true, not: rights("delete", model), act: () => void remove(one) },
+    { name: "Delete", icon: <Trash2 />, danger: true, not: rights("delete", model), act: () => void remove(version) },
   ];
   return { items, editing, stop: () => setEditing(null) };
 }
 
-const label = (one: Version) =>
-  one.labels?.map((tag) => (
+const label = (version: Version) =>
+  version.labels?.map((tag) => (
     <Tag key={tag} kind={tag === "production" ? "best" : ""}>
       {tag}
     </Tag>
@@ -95,7 +95,7 @@ const label = (one: Version) =>
 function Versions({ path, model, versions }: { path: string; model: Model; versions: Version[] }) {
   const [open, setOpen] = useOpen();
   const { items, editing, stop } = useVersionMenu(path, model);
-  const at = versions.findIndex((one) => String(one.version) === open);
+  const at = versions.findIndex((version) => String(version.version) === open);
   const shown = versions[at] ?? versions[0];
   const metric = useMetric(versions);
   const columns: Column<Version>[] = [
@@ -103,13 +103,13 @@ function Versions({ path, model, versions }: { path: string; model: Model; versi
       id: "version",
       head: "Version",
       name: true,
-      value: (one) => one.version,
-      cell: (one) => (
+      value: (version) => version.version,
+      cell: (version) => (
         <span className="cut">
-          <button type="button" className="as-link" onClick={() => setOpen(String(one.version))}>
-            Version {one.version}
+          <button type="button" className="as-link" onClick={() => setOpen(String(version.version))}>
+            Version {version.version}
           </button>{" "}
-          {label(one)} <span className="sub">{[one.name, one.comment].filter(Boolean).join(": ")}</span>
+          {label(version)} <span className="sub">{[version.name, version.comment].filter(Boolean).join(": ")}</span>
         </span>
       ),
     },
@@ -118,7 +118,7 @@ function Versions({ path, model, versions }: { path: string; model: Model; versi
       head: "Checkpoint",
       width: 104,
       least: 92,
-      cell: (one) => <code title={one.checkpoint.uuid}>{one.checkpoint.uuid.slice(0, 8)}</code>,
+      cell: (version) => <code title={version.checkpoint.uuid}>{version.checkpoint.uuid.slice(0, 8)}</code>,
     },
     {
       id: "from",
@@ -141,18 +141,32 @@ function Versions({ path, model, versions }: { path: string; model: Model; versi
       num: true,
       small: true,
       cell: ({ checkpoint: { training } }) => (typeof training?.searcherMetric === "number" ? digits(training.searcherMetric) : ""),
-      value: (one) => one.checkpoint.training?.searcherMetric,
+      value: (version) => version.checkpoint.training?.searcherMetric,
     },
-    { id: "size", head: "Size", width: 84, least: 72, num: true, cell: (one) => (bytes(one) ? size(bytes(one)) : "–"), value: bytes },
+    {
+      id: "size",
+      head: "Size",
+      width: 84,
+      least: 72,
+      num: true,
+      cell: (version) => (bytes(version) ? size(bytes(version)) : "–"),
+      value: bytes,
+    },
     {
       id: "made",
       head: "Registered",
       width: 110,
       least: 94,
-      cell: (one) => <Time at={one.creationTime} />,
-      value: (one) => one.creationTime,
+      cell: (version) => <Time at={version.creationTime} />,
+      value: (version) => version.creationTime,
     },
-    { id: "user", head: "By", width: 48, cell: (one) => <Avatar name={one.username} small />, value: (one) => one.username },
+    {
+      id: "user",
+      head: "By",
+      width: 48,
+      cell: (version) => <Avatar name={version.username} small />,
+      value: (version) => version.username,
+    },
   ];
   if (!shown)
     return (
@@ -167,63 +181,63 @@ function Versions({ path, model, versions }: { path: string; model: Model; versi
       <Table
         name="Versions"
         rows={versions}
-        id={(one) => one.version}
-        called={(one) => `version ${one.version}`}
+        id={(version) => version.version}
+        called={(version) => `version ${version.version}`}
         columns={columns}
         actions={items}
         open={open}
-        onOpen={(one) => setOpen(String(one.version))}
+        onOpen={(version) => setOpen(String(version.version))}
       />
       <Card title={`Where version ${shown.version} comes from`}>
-        <Lineage model={model} one={shown} />
+        <Lineage model={model} version={shown} />
       </Card>
       <Course versions={versions} metric={metric} />
       {at >= 0 && (
         <VersionDrawer
           model={model}
-          one={versions[at]!}
+          version={versions[at]!}
           before={versions[at + 1]}
           onClose={() => setOpen(null)}
           onStep={(by) => versions[at + by] && setOpen(String(versions[at + by]!.version))}
           items={items}
         />
       )}
-      {editing && <EditVersion path={path} one={editing} onClose={stop} />}
+      {editing && <EditVersion path={path} version={editing} onClose={stop} />}
     </>
   );
 }
 
 function VersionDrawer({
   model,
-  one,
+  version,
   before,
   onClose,
   onStep,
   items,
 }: {
   model: Model;
-  one: Version;
+  version: Version;
   /** The previous version. */
   before?: Version;
   onClose: () => void;
   onStep: (by: 1 | -1) => void;
-  items: (one: Version) => MenuItems;
+  items: (version: Version) => MenuItems;
 }) {
-  const trained = one.checkpoint.training;
-  const code = `from determined.experimental import client\n\nversion = client.get_model(${JSON.stringify(model.name)}).get_version(${one.version})\npath = version.checkpoint.download()`;
+  const trained = version.checkpoint.training;
+  const code = `from determined.experimental import client\n\nversion = client.get_model(${JSON.stringify(model.name)}).get_version(${version.version})\npath = version.checkpoint.download()`;
   const [now, then] = [trained?.searcherMetric, before?.checkpoint.training?.searcherMetric];
   return (
     <Drawer
-      title={`Version ${one.version}`}
-      head={<Menu label={`Actions of version ${one.version}`} items={items(one)} />}
+      title={`Version ${version.version}`}
+      head={<Menu label={`Actions of version ${version.version}`} items={items(version)} />}
       onClose={onClose}
       onStep={onStep}
     >
       <Facts
         facts={[
-          ["Name", one.name],
-          ["Comment", one.comment],
-          ["Checkpoint", <Copyable key="c" text={one.checkpoint.uuid} />],
+          ["Name", version.name],
+          ["Comment", version.comment],
+          ["Checkpoint", <Copyable key="c" text={version.checkpoint.uuid} />],
           [
             "From",
             trained && (
@@ -237,12 +251,12 @@ function VersionDrawer({
             before ? `Against version ${before.version}` : "",
             typeof now === "number" && typeof then === "number" ? `${now >= then ? "+" : "−"} ${number(Math.abs(now - then), 3)}` : "",
           ],
-          ["Size", bytes(one) ? `${Object.keys(one.checkpoint.resources ?? {}).length} files, ${size(bytes(one))}` : ""],
+          ["Size", bytes(version) ? `${Object.keys(version.checkpoint.resources ?? {}).length} files, ${size(bytes(version))}` : ""],
           ["Kept", "always, because it belongs to a model"],
         ]}
       />
       {trained && (
-        <Link className="btn plain own-width" to={`/experiments/${trained.experimentId}/checkpoints?checkpoint=${one.checkpoint.uuid}`}>
+        <Link className="btn plain own-width" to={`/experiments/${trained.experimentId}/checkpoints?checkpoint=${version.checkpoint.uuid}`}>
           Its files
         </Link>
       )}
@@ -254,14 +268,14 @@ function VersionDrawer({
           {code}
         </pre>
       </section>
-      {one.notes && (
+      {version.notes && (
         <section className="prose">
           <h3>Notes</h3>
-          <Markdown text={one.notes} />
+          <Markdown text={version.notes} />
         </section>
       )}
       <div>
-        <Button icon={<Pencil />} onClick={() => items(one)[0]?.act?.()}>
+        <Button icon={<Pencil />} onClick={() => items(version)[0]?.act?.()}>
           Edit
         </Button>
       </div>

@@ -27,11 +27,11 @@ async function through(bytes: Uint8Array<ArrayBuffer>, format: CompressionFormat
 
 /** Returns files only. Supports the long names of GNU tar and POSIX. */
 export function untar(bytes: Uint8Array<ArrayBuffer>): Packed[] {
-  const found: Packed[] = [];
+  const files: Packed[] = [];
   let long = "";
   for (let at = 0; at + BLOCK <= bytes.length; ) {
     const head = bytes.subarray(at, at + BLOCK);
-    if (head.every((one) => one === 0)) break;
+    if (head.every((byte) => byte === 0)) break;
     const size = Number.parseInt(upTo(head.subarray(124, 136)).trim() || "0", 8);
     if (Number.isNaN(size)) throw new Error("this is not a tar archive, or it is damaged");
     const kind = String.fromCharCode(head[156]!);
@@ -41,12 +41,12 @@ export function untar(bytes: Uint8Array<ArrayBuffer>): Packed[] {
     if (kind === "L") long = upTo(content);
     else if (kind === "x") long = /\d+ path=(.*)\n/.exec(text(content))?.[1] ?? "";
     else {
-      if (kind === "0" || kind === "\0") found.push({ path, bytes: content });
+      if (kind === "0" || kind === "\0") files.push({ path, bytes: content });
       long = "";
     }
     at += BLOCK + Math.ceil(size / BLOCK) * BLOCK;
   }
-  return found;
+  return files;
 }
 
 const END = 0x06054b50;
@@ -59,7 +59,7 @@ async function unzip(bytes: Uint8Array<ArrayBuffer>): Promise<Packed[]> {
   let end = bytes.length - 22;
   while (end >= 0 && view.getUint32(end, true) !== END) end -= 1;
   if (end < 0) throw new Error("this is not a zip archive, or it is damaged");
-  const found: Packed[] = [];
+  const files: Packed[] = [];
   let at = view.getUint32(end + 16, true);
   for (let left = view.getUint16(end + 10, true); left > 0; left -= 1) {
     const [method, packed] = [view.getUint16(at + 10, true), view.getUint32(at + 20, true)];
@@ -70,17 +70,17 @@ async function unzip(bytes: Uint8Array<ArrayBuffer>): Promise<Packed[]> {
     const content = bytes.slice(begin, begin + packed);
     if (!path.endsWith("/")) {
       if (method !== STORED && method !== DEFLATED) throw new Error(`${path} uses a compression method that the browser cannot read`);
-      found.push({ path, bytes: method === STORED ? content : await through(content, "deflate-raw") });
+      files.push({ path, bytes: method === STORED ? content : await through(content, "deflate-raw") });
     }
     at += 46 + nameSize + extra + comment;
   }
-  return found;
+  return files;
 }
 
 /** Removes a single top-level folder that contains all files. */
 export function withoutTop(files: Packed[]): Packed[] {
-  const tops = new Set(files.map((one) => one.path.replace(/^\.\//, "").split("/")[0]));
-  const clean = files.map((one) => ({ ...one, path: one.path.replace(/^\.\//, "") }));
-  if (tops.size !== 1 || clean.some((one) => !one.path.includes("/"))) return clean;
-  return clean.map((one) => ({ ...one, path: one.path.slice(one.path.indexOf("/") + 1) }));
+  const tops = new Set(files.map((file) => file.path.replace(/^\.\//, "").split("/")[0]));
+  const clean = files.map((file) => ({ ...file, path: file.path.replace(/^\.\//, "") }));
+  if (tops.size !== 1 || clean.some((file) => !file.path.includes("/"))) return clean;
+  return clean.map((file) => ({ ...file, path: file.path.slice(file.path.indexOf("/") + 1) }));
 }

@@ -28,7 +28,7 @@ export function ignores(text: string): (path: string) => boolean {
       const inner = line
         .replace(/^\/|\/$/g, "")
         .replace(/[.+^${}()|[\]\\]/g, "\\$&")
-        .replace(/\*\*\/?|\*|\?/g, (one) => (one === "?" ? "[^/]" : one === "*" ? "[^/]*" : ".*"));
+        .replace(/\*\*\/?|\*|\?/g, (wildcard) => (wildcard === "?" ? "[^/]" : wildcard === "*" ? "[^/]*" : ".*"));
       return new RegExp(`${line.startsWith("/") || line.slice(0, -1).includes("/") ? "^" : "(^|/)"}${inner}(/|$)`);
     });
   return (path) => USELESS.test(path) || patterns.some((pattern) => pattern.test(path));
@@ -37,9 +37,9 @@ export function ignores(text: string): (path: string) => boolean {
 /** The files to submit, by path, without a folder that contains all of them. */
 export function chosen(files: Packed[]): Packed[] {
   const mine = withoutTop(files);
-  const ignored = mine.find((one) => one.path === ".detignore");
+  const ignored = mine.find((packed) => packed.path === ".detignore");
   const isIgnored = ignores(ignored ? new TextDecoder().decode(ignored.bytes) : "");
-  return mine.filter((one) => !isIgnored(one.path)).sort((a, b) => (a.path < b.path ? -1 : 1));
+  return mine.filter((packed) => !isIgnored(packed.path)).sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
 export function base64(bytes: Uint8Array): string {
@@ -69,6 +69,6 @@ export function items(files: Packed[], now: number): Item[] {
 /** Files that look like a configuration, the likeliest first. */
 export const configurations = (files: Packed[]) =>
   files
-    .filter((one) => /\.ya?ml$/.test(one.path) && !one.path.includes("/"))
-    .filter((one) => /(^|[{,"\s])(searcher|entrypoint)"?\s*:/m.test(new TextDecoder().decode(one.bytes)))
+    .filter((file) => /\.ya?ml$/.test(file.path) && !file.path.includes("/"))
+    .filter((file) => /(^|[{,"\s])(searcher|entrypoint)"?\s*:/m.test(new TextDecoder().decode(file.bytes)))
     .sort((a, b) => Number(/^config/.test(b.path)) - Number(/^config/.test(a.path)));

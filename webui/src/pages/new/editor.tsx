@@ -22,10 +22,10 @@ export function Editor({ text, onChange, fields, wrong }: Props) {
   const id = useId();
   const [at, setAt] = useState<number | null>(null);
   const [place, setPlace] = useState(0);
-  const found = useMemo(() => (at === null ? NOTHING : offers(text, at, fields)), [text, at, fields]);
-  const shown = found.offers.slice(0, MOST);
+  const offered = useMemo(() => (at === null ? NOTHING : offers(text, at, fields)), [text, at, fields]);
+  const shown = offered.offers.slice(0, MOST);
   const lines = text.split("\n");
-  const marked = new Map(wrong.map((one) => [one.line, one]));
+  const marked = new Map(wrong.map((wrong) => [wrong.line, wrong]));
   const typed = (value: string, caret: number) => {
     onChange(value);
     setAt(caret);
@@ -41,7 +41,7 @@ export function Editor({ text, onChange, fields, wrong }: Props) {
   const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>) => {
     const { selectionStart: caret, selectionEnd: end } = event.currentTarget;
     if (event.key === " " && event.ctrlKey) setAt(caret);
-    else if (event.key === "Enter" && (!shown.length || !isOpen(text, at, found))) {
+    else if (event.key === "Enter" && (!shown.length || !isOpen(text, at, offered))) {
       const indent = /^(\s*(?:- )?)(.*)$/.exec(text.slice(text.lastIndexOf("\n", caret - 1) + 1, caret))!;
       const deeper = /:\s*$/.test(indent[2]!) ? "  " : "";
       insert(`\n${indent[1]!.replace("- ", "  ")}${deeper}`, caret, end);
@@ -49,7 +49,7 @@ export function Editor({ text, onChange, fields, wrong }: Props) {
     } else if (!shown.length) return;
     else if (event.key === "ArrowDown") setPlace((place + 1) % shown.length);
     else if (event.key === "ArrowUp") setPlace((place + shown.length - 1) % shown.length);
-    else if (event.key === "Enter" || event.key === "Tab") insert(shown[place]!.insert, found.from, caret);
+    else if (event.key === "Enter" || event.key === "Tab") insert(shown[place]!.insert, offered.from, caret);
     else if (event.key === "Escape") setAt(null);
     else return;
     event.preventDefault();
@@ -95,22 +95,22 @@ export function Editor({ text, onChange, fields, wrong }: Props) {
             role="listbox"
             aria-label="Suggestions"
             className="menu-box offers"
-            style={{ top: row * LINE_PX + PAD_PX, left: `calc(${Math.max(0, column - (at! - found.from))}ch + ${PAD_PX}px)` }}
+            style={{ top: row * LINE_PX + PAD_PX, left: `calc(${Math.max(0, column - (at! - offered.from))}ch + ${PAD_PX}px)` }}
           >
-            {shown.map((one, number) => (
+            {shown.map((offer, number) => (
               // biome-ignore lint/a11y/useFocusableInteractive: the field keeps the focus and names the option
               <div
-                key={one.label}
+                key={offer.label}
                 id={`${id}-${number}`}
                 role="option"
                 aria-selected={number === place}
                 onPointerDown={(event) => {
                   event.preventDefault();
-                  insert(one.insert, found.from, at!);
+                  insert(offer.insert, offered.from, at!);
                   area.current?.focus();
                 }}
               >
-                <b>{one.label}</b> <span>{one.hint}</span>
+                <b>{offer.label}</b> <span>{offer.hint}</span>
               </div>
             ))}
           </div>
@@ -124,4 +124,4 @@ export function Editor({ text, onChange, fields, wrong }: Props) {
 }
 
 /** Closed while the word is empty, so that Enter starts a new line. */
-const isOpen = (text: string, at: number | null, found: Offers) => at !== null && text.slice(found.from, at) !== "";
+const isOpen = (text: string, at: number | null, offers: Offers) => at !== null && text.slice(offers.from, at) !== "";

@@ -135,7 +135,7 @@ export function NewExperiment() {
           <Card title="What it will do">
             {checked.data && !checked.error ? (
               <Plan
-                found={checked.data}
+                checked={checked.data}
                 pools={pools.data?.resourcePools ?? []}
                 parent={parent.data?.experiment}
                 trials={trials.data?.trials ?? []}
@@ -162,17 +162,17 @@ function useSettled(text: string): string {
 }
 
 async function checkedBy(config: string, parentId?: number): Promise<Checked> {
-  const found = await send<{ config: Config; notices: string[] }>("POST", "experiments", {
+  const answer = await send<{ config: Config; notices: string[] }>("POST", "experiments", {
     config,
     validateOnly: true,
     parentId: parentId ?? 0,
   });
   try {
-    const { simulation } = await send<{ simulation: Simulation }>("POST", "preview-hp-search", { config: found.config });
-    return { ...found, simulation };
+    const { simulation } = await send<{ simulation: Simulation }>("POST", "preview-hp-search", { config: answer.config });
+    return { ...answer, simulation };
   } catch (error) {
     // A search that runs in its own program cannot be simulated.
-    if (error instanceof ApiError && error.status < 500) return { ...found, simulation: null };
+    if (error instanceof ApiError && error.status < 500) return { ...answer, simulation: null };
     throw error;
   }
 }
@@ -186,14 +186,14 @@ function Verdict({ wrong, away, fine }: { wrong: ReturnType<typeof wrongs>; away
         </p>
       )}
       {away && <p className="hint">It could not be checked yet: {away}. It is tried again.</p>}
-      {wrong.map((one) => (
-        <p key={`${one.path} ${one.message}`} className="hint err">
+      {wrong.map((wrong) => (
+        <p key={`${wrong.path} ${wrong.message}`} className="hint err">
           <span>
             <b className="b">
-              Line {one.line + 1}
-              {one.path && `, ${one.path}`}
+              Line {wrong.line + 1}
+              {wrong.path && `, ${wrong.path}`}
             </b>
-            : {one.message}
+            : {wrong.message}
           </span>
         </p>
       ))}
@@ -201,9 +201,9 @@ function Verdict({ wrong, away, fine }: { wrong: ReturnType<typeof wrongs>; away
   );
 }
 
-function Plan({ found, pools, parent, trials }: { found: Checked; pools: Pool[]; parent?: Experiment; trials: Trial[] }) {
-  const { config, simulation, notices } = found;
-  const pool = pools.find((one) => one.name === config.resources?.resource_pool);
+function Plan({ checked, pools, parent, trials }: { checked: Checked; pools: Pool[]; parent?: Experiment; trials: Trial[] }) {
+  const { config, simulation, notices } = checked;
+  const pool = pools.find((pool) => pool.name === config.resources?.resource_pool);
   const wanted = simulation ? amount(config, simulation) : null;
   const slots = config.resources?.slots_per_trial ?? 1;
   const price = wanted ? cost(wanted, config, pace(parent, trials), parent) : "";
@@ -225,9 +225,9 @@ function Plan({ found, pools, parent, trials }: { found: Checked; pools: Pool[];
       <p>
         <b className="b">Start</b> {start(pool, slots)}
       </p>
-      {notices.map((one) => (
-        <Note key={one} kind="warn">
-          {one}
+      {notices.map((notice) => (
+        <Note key={notice} kind="warn">
+          {notice}
         </Note>
       ))}
     </div>

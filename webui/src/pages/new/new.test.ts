@@ -51,9 +51,9 @@ test("each line knows the keys that lead to it, and each error its line", () => 
 });
 
 test("errors are reported by field and line", () => {
-  const told =
+  const message =
     "invalid experiment configuration:\n  <config>.searcher.max_length: is required and not set\n  <config>.hyperparameters.lr.minval: must be a number";
-  expect(wrongs(CONFIG, told).map((one) => [one.path, one.line])).toEqual([
+  expect(wrongs(CONFIG, message).map((wrong) => [wrong.path, wrong.line])).toEqual([
     ["searcher.max_length", 5],
     ["hyperparameters.lr.minval", 4],
   ]);
@@ -61,7 +61,7 @@ test("errors are reported by field and line", () => {
 });
 
 test("completions are those allowed at the cursor, and none that the other fields forbid", () => {
-  const at = (text: string) => offers(text, text.length, FIELDS).offers.map((one) => one.label);
+  const at = (text: string) => offers(text, text.length, FIELDS).offers.map((offer) => offer.label);
   expect(at("")).toEqual(["name", "max_restarts", "checkpoint_policy", "searcher"]);
   expect(at("name: x\nma")).toEqual(["max_restarts"]);
   expect(at("checkpoint_policy: ")).toEqual(["best", "all", "none"]);
@@ -95,23 +95,23 @@ function tar(files: Record<string, string>): Uint8Array<ArrayBuffer> {
 
 test("archives are unpacked, and a folder around all files is left out", async () => {
   const files = { "job/train.py": "print(1)\n", "job/data/a.txt": "ä".repeat(600), "job/config.yaml": "searcher: {}\n" };
-  expect(untar(tar(files)).map((one) => one.path)).toEqual(Object.keys(files));
+  expect(untar(tar(files)).map((packed) => packed.path)).toEqual(Object.keys(files));
   const packed = new Uint8Array(
     await new Response(new Blob([tar(files)]).stream().pipeThrough(new CompressionStream("gzip"))).arrayBuffer(),
   );
-  const found = withoutTop(await unpack("job.tar.gz", packed));
-  expect(found.map((one) => one.path)).toEqual(["train.py", "data/a.txt", "config.yaml"]);
-  expect(new TextDecoder().decode(found[1]!.bytes)).toBe("ä".repeat(600));
-  expect(configurations(found).map((one) => one.path)).toEqual(["config.yaml"]);
+  const unpacked = withoutTop(await unpack("job.tar.gz", packed));
+  expect(unpacked.map((packed) => packed.path)).toEqual(["train.py", "data/a.txt", "config.yaml"]);
+  expect(new TextDecoder().decode(unpacked[1]!.bytes)).toBe("ä".repeat(600));
+  expect(configurations(unpacked).map((configuration) => configuration.path)).toEqual(["config.yaml"]);
   await expect(unpack("x.rar", packed)).rejects.toThrow("not a supported archive");
   expect(() => untar(encode("x".repeat(600)))).toThrow("damaged");
 });
 
 test("a zip is read by its central directory", async () => {
   // Made by Python: one file stored, one deflated.
-  const zip = Uint8Array.from(atob(ZIP), (one) => one.charCodeAt(0));
-  const found = await unpack("x.zip", zip);
-  expect(found.map((one) => [one.path, new TextDecoder().decode(one.bytes)])).toEqual([
+  const zip = Uint8Array.from(atob(ZIP), (character) => character.charCodeAt(0));
+  const files = await unpack("x.zip", zip);
+  expect(files.map((packed) => [packed.path, new TextDecoder().decode(packed.bytes)])).toEqual([
     ["a.py", "print(1)\n"],
     ["b/c.txt", "x".repeat(100)],
   ]);
@@ -122,7 +122,7 @@ test("files that are not code are not submitted", () => {
   expect(["data/x", "a/b.bin", "out", ".git/HEAD", "a/__pycache__/x.pyc"].every(isIgnored)).toBe(true);
   expect(["train.py", "a/out", "database.py"].some(isIgnored)).toBe(false);
   const files = ["b.py", "a/c.py", ".git/x"].map((path) => ({ path, bytes: encode("1") }));
-  expect(items(chosen(files), 5000).map((one) => [one.path, one.type, one.content])).toEqual([
+  expect(items(chosen(files), 5000).map((item) => [item.path, item.type, item.content])).toEqual([
     ["a", 53, ""],
     ["a/c.py", 48, "MQ=="],
     ["b.py", 48, "MQ=="],

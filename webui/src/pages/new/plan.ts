@@ -27,11 +27,11 @@ export function unitOf(config: Config): string {
   return length && typeof length === "object" ? (Object.keys(length)[0] ?? "batches") : (config.searcher?.unit ?? "batches");
 }
 
-export function amount(config: Config, found: Simulation): Amount {
-  const each = found.trials.map((one) => Math.max(0, ...one.operations.map((step) => step.length ?? 0)) * one.occurrences);
+export function amount(config: Config, simulation: Simulation): Amount {
+  const each = simulation.trials.map((trial) => Math.max(0, ...trial.operations.map((step) => step.length ?? 0)) * trial.occurrences);
   return {
-    trials: found.trials.reduce((sum, one) => sum + one.occurrences, 0),
-    length: each.reduce((sum, one) => sum + one, 0),
+    trials: simulation.trials.reduce((sum, trial) => sum + trial.occurrences, 0),
+    length: each.reduce((sum, length) => sum + length, 0),
     unit: unitOf(config),
     slots: config.resources?.slots_per_trial ?? 1,
   };
@@ -39,8 +39,8 @@ export function amount(config: Config, found: Simulation): Amount {
 
 /** Slot seconds per batch in an earlier experiment; null if unknown. */
 export function pace(parent: Experiment | undefined, trials: Trial[]): number | null {
-  const batches = trials.reduce((sum, one) => sum + one.totalBatchesProcessed, 0);
-  const seconds = trials.reduce((sum, one) => sum + one.wallClockTime, 0) * (parent?.config.resources?.slots_per_trial ?? 1);
+  const batches = trials.reduce((sum, trial) => sum + trial.totalBatchesProcessed, 0);
+  const seconds = trials.reduce((sum, trial) => sum + trial.wallClockTime, 0) * (parent?.config.resources?.slots_per_trial ?? 1);
   return parent && batches > 0 && seconds > 0 ? seconds / batches : null;
 }
 
@@ -50,9 +50,9 @@ export function cost(wanted: Amount, config: Config, perBatch: number | null, pa
     config.records_per_epoch && config.hyperparameters?.global_batch_size?.val
       ? config.records_per_epoch / config.hyperparameters.global_batch_size.val
       : null;
-  const known = parent !== undefined && unitOf(parent.config) === wanted.unit;
+  const comparable = parent !== undefined && unitOf(parent.config) === wanted.unit;
   const batches =
-    wanted.unit === "batches" ? wanted.length : wanted.unit === "epochs" && perEpoch ? wanted.length * perEpoch : known ? null : null;
+    wanted.unit === "batches" ? wanted.length : wanted.unit === "epochs" && perEpoch ? wanted.length * perEpoch : comparable ? null : null;
   if (batches === null) return "";
   const hours = (batches * perBatch) / 3600;
   return hours < 0.01 ? `${duration(hours * 3600)} of a slot` : `${number(hours, 2)} slot hours`;

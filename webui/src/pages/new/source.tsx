@@ -30,11 +30,11 @@ export function Source({ code, onChange, onParent }: { code: Code; onChange: (co
     setError(null);
     const given = [...(event.target.files ?? [])];
     try {
-      const found =
+      const packed =
         code.from === "archive"
           ? (await Promise.all(given.map(async (file) => unpack(file.name, await bytesOf(file))))).flat()
           : await Promise.all(given.map(async (file) => ({ path: file.webkitRelativePath || file.name, bytes: await bytesOf(file) })));
-      const files = chosen(found);
+      const files = chosen(packed);
       const whole = files.reduce((sum, file) => sum + file.bytes.length, 0);
       if (!files.length) throw new Error("It contains no files to upload.");
       if (whole > MOST_BYTES)
@@ -110,7 +110,7 @@ function Sent({ files }: { files: Packed[] }) {
 }
 
 function Earlier({ parent, onParent }: { parent: number | null; onParent: (id: number) => void }) {
-  const found = useData<{ experiments: Experiment[] }>("experiments?limit=100&orderBy=ORDER_BY_DESC&sortBy=SORT_BY_ID&lean=true", [
+  const answer = useData<{ experiments: Experiment[] }>("experiments?limit=100&orderBy=ORDER_BY_DESC&sortBy=SORT_BY_ID&lean=true", [
     "experiments",
   ]);
   return (
@@ -118,10 +118,10 @@ function Earlier({ parent, onParent }: { parent: number | null; onParent: (id: n
       {({ "aria-invalid": _, ...wired }) => (
         <select className="sel wide" {...wired} value={parent ?? ""} onChange={(event) => onParent(Number(event.target.value))}>
           <option value="">Choose one</option>
-          {parent && !found.data?.experiments.some((one) => one.id === parent) && <option value={parent}>{parent}</option>}
-          {found.data?.experiments.map((one) => (
-            <option key={one.id} value={one.id}>
-              {one.id} {one.name}
+          {parent && !answer.data?.experiments.some((experiment) => experiment.id === parent) && <option value={parent}>{parent}</option>}
+          {answer.data?.experiments.map((experiment) => (
+            <option key={experiment.id} value={experiment.id}>
+              {experiment.id} {experiment.name}
             </option>
           ))}
         </select>

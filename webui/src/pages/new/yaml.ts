@@ -23,15 +23,15 @@ const KEY = /^(\s*)((?:- )*)("[^"]*"|'[^']*'|[\w.$-]+)\s*:(.*)$/;
 export function pathsOf(text: string): string[] {
   const stack: Place[] = [];
   return text.split("\n").map((line) => {
-    const found = KEY.exec(line);
-    if (!found) return stack.map((one) => one.key).join(".");
-    const [, space, dashes, name] = found as unknown as [string, string, string, string];
+    const match = KEY.exec(line);
+    if (!match) return stack.map((field) => field.key).join(".");
+    const [, space, dashes, name] = match as unknown as [string, string, string, string];
     const indent = space.length + dashes.length;
     while (stack.length && stack.at(-1)!.indent >= indent) stack.pop();
     const above = stack.at(-1);
     if (dashes && above && !above.key.endsWith("[]")) above.key += "[]";
     stack.push({ indent, key: name.replace(/^["']|["']$/g, "") });
-    return stack.map((one) => one.key).join(".");
+    return stack.map((field) => field.key).join(".");
   });
 }
 
@@ -42,7 +42,7 @@ export function lineOf(text: string, path: string): number {
   const paths = pathsOf(text);
   for (let names = path.replace(/\[\d+\]/g, "[]").split("."); names.length; names = names.slice(0, -1)) {
     const wanted = names.join(".").replaceAll("[]", "");
-    const at = paths.findIndex((one) => one.replaceAll("[]", "") === wanted);
+    const at = paths.findIndex((field) => field.replaceAll("[]", "") === wanted);
     if (at >= 0) return at;
   }
   return 0;
@@ -55,20 +55,20 @@ export interface Wrong {
 }
 
 /** The server's errors, by field. */
-export function wrongs(text: string, told: string): Wrong[] {
-  const found = [...told.matchAll(/<(?:config|defaults\[\d+\])>\.?([^:\n]*): ([^\n]*)/g)].map(([, path, message]) => ({
+export function wrongs(text: string, answer: string): Wrong[] {
+  const faults = [...answer.matchAll(/<(?:config|defaults\[\d+\])>\.?([^:\n]*): ([^\n]*)/g)].map(([, path, message]) => ({
     path: path!,
     message: message!,
     line: lineOf(text, path!),
   }));
-  if (found.length) return found;
-  const line = /line (\d+)/.exec(told);
-  return [{ path: "", message: told, line: line ? Number(line[1]) - 1 : 0 }];
+  if (faults.length) return faults;
+  const line = /line (\d+)/.exec(answer);
+  return [{ path: "", message: answer, line: line ? Number(line[1]) - 1 : 0 }];
 }
 
 /** The schema's field for a path of the text. */
-export function known(fields: Known[], path: string): Known | undefined {
-  return fields.find((one) => fits(one.path, path));
+export function fieldAt(fields: Known[], path: string): Known | undefined {
+  return fields.find((field) => fits(field.path, path));
 }
 
 function fits(pattern: string, path: string): boolean {
@@ -99,7 +99,7 @@ export function offers(text: string, at: number, fields: Known[]): Offers {
   const lines = text.slice(0, begin).split("\n");
   if (value) {
     const typed = value[3]!;
-    const here = known(fields, pathsOf([...lines.slice(0, -1), line].join("\n")).at(-1)!);
+    const here = fieldAt(fields, pathsOf([...lines.slice(0, -1), line].join("\n")).at(-1)!);
     const words = here?.words.length ? here.words : here?.kind === "true or false" ? ["true", "false"] : [];
     return {
       from: at - typed.length,
@@ -112,22 +112,26 @@ export function offers(text: string, at: number, fields: Known[]): Offers {
   const above = mapAround(lines.slice(0, -1), lead.length);
   const words = wordsBeside(text, above);
   const prefix = above ? `${above}.` : "";
-  const here = new Set(pathsOf(text).filter((one) => one.startsWith(prefix)));
-  const found = fields.filter((one) => {
-    const names = one.path.split(".");
+  const here = new Set(pathsOf(text).filter((path) => path.startsWith(prefix)));
+  const fitting = fields.filter((field) => {
+    const names = field.path.split(".");
     const name = names.at(-1)!;
     return (
       name !== "*" &&
       !name.includes("[") &&
       name.startsWith(typed) &&
       fits([...names.slice(0, -1), "x"].join("."), `${prefix}x`) &&
-      (!one.only.length || !words.length || one.only.some((word) => words.includes(word))) &&
+      (!field.only.length || !words.length || field.only.some((word) => words.includes(word))) &&
       !here.has(`${prefix}${name}`)
     );
   });
   return {
     from: at - typed.length,
-    offers: found.map((one) => ({ insert: `${one.path.split(".").at(-1)}: `, label: one.path.split(".").at(-1)!, hint: hint(one) })),
+    offers: fitting.map((field) => ({
+      insert: `${field.path.split(".").at(-1)}: `,
+      label: field.path.split(".").at(-1)!,
+      hint: hint(field),
+    })),
   };
 }
 
@@ -135,9 +139,9 @@ export function offers(text: string, at: number, fields: Known[]): Offers {
 function mapAround(before: string[], indent: number): string {
   const paths = pathsOf(before.join("\n"));
   for (let at = before.length - 1; at >= 0; at -= 1) {
-    const found = KEY.exec(before[at]!);
-    if (!found) continue;
-    const own = found[1]!.length + found[2]!.length;
+    const match = KEY.exec(before[at]!);
+    if (!match) continue;
+    const own = match[1]!.length + match[2]!.length;
     if (own < indent) return paths[at]!;
     if (own === indent) return paths[at]!.split(".").slice(0, -1).join(".");
   }
@@ -150,12 +154,12 @@ function wordsBeside(text: string, above: string): string[] {
   return text
     .split("\n")
     .map((line, number) => ({ path: paths[number]!, value: /:\s*["']?([\w-]+)/.exec(line)?.[1] ?? "" }))
-    .filter((one) => one.path === `${above}.name` || one.path === `${above}.type`)
-    .map((one) => one.value)
+    .filter((field) => field.path === `${above}.name` || field.path === `${above}.type`)
+    .map((field) => field.value)
     .filter(Boolean);
 }
 
-export const hint = (one: Known) => [one.kind, one.required ? "required" : shown(one.default)].filter(Boolean).join(", ");
+export const hint = (field: Known) => [field.kind, field.required ? "required" : shown(field.default)].filter(Boolean).join(", ");
 
 const shown = (value: unknown) =>
   value === null || value === undefined || (typeof value === "object" && !Object.keys(value as object).length)

@@ -121,8 +121,8 @@ const WEIGHT: Column<Job> = {
 
 /** The column that decides who comes first, unless all values are equal. */
 export const shares = (jobs: Job[], ranks: boolean): Column<Job>[] => {
-  const [one, of] = ranks ? [PRIORITY, (job: Job) => job.priority] : [WEIGHT, (job: Job) => job.weight];
-  return new Set(jobs.map(of)).size > 1 ? [one] : [];
+  const [column, of] = ranks ? [PRIORITY, (job: Job) => job.priority] : [WEIGHT, (job: Job) => job.weight];
+  return new Set(jobs.map(of)).size > 1 ? [column] : [];
 };
 
 /** `grip` is shown before the position of a job that can be moved. */

@@ -57,15 +57,15 @@ export interface Preview {
 }
 
 /** The effect of a move, in one sentence; `names` holds the names of jobs by id. */
-export function consequence(job: Job, found: Preview, names: Map<string, string>, now = Date.now()): string {
-  const leaving = found.leaves.map((id) => names.get(id) ?? id);
+export function consequence(job: Job, preview: Preview, names: Map<string, string>, now = Date.now()): string {
+  const leaving = preview.leaves.map((id) => names.get(id) ?? id);
   const shown = leaving.slice(0, 3).join(", ") + (leaving.length > 3 ? ` and ${leaving.length - 3} more` : "");
   const cost = leaving.length
     ? `${shown} ${leaving.length === 1 ? "is" : "are"} asked to save a checkpoint and stop.`
     : "Nothing is interrupted.";
-  const then = found.startsIn === null ? null : about(found.startsIn, now);
+  const then = preview.startsIn === null ? null : about(preview.startsIn, now);
   const before = startsAt(job, now);
-  const start = found.starts.includes(job.jobId)
+  const start = preview.starts.includes(job.jobId)
     ? "It starts at once."
     : then === null
       ? ""

@@ -16,10 +16,10 @@ import "./queue.css";
 export function Queue() {
   const pool = useParams().pool;
   usePlace({ crumbs: [{ name: "Queue", to: "/jobs" }, ...(pool ? [{ name: pool }] : [])] });
-  const found = useData<{ jobs: Job[] }>(`job-queues${query({ resourcePool: pool })}`, ["queue", "experiments", "cluster"]);
+  const answer = useData<{ jobs: Job[] }>(`job-queues${query({ resourcePool: pool })}`, ["queue", "experiments", "cluster"]);
   const pools = useData<{ resourcePools: Pool[] }>("resource-pools", ["queue", "cluster"]);
   const navigate = useNavigate();
-  const jobs = found.data?.jobs ?? [];
+  const jobs = answer.data?.jobs ?? [];
   const waiting = jobs.filter(isWaiting).length;
   const running = jobs.length - waiting;
   const all = pools.data?.resourcePools ?? [];
@@ -27,17 +27,17 @@ export function Queue() {
     <>
       <PageHead
         title="Queue"
-        beside={found.data && `${waiting} ${waiting === 1 ? "waits" : "wait"}, ${running} ${running === 1 ? "runs" : "run"}`}
+        beside={answer.data && `${waiting} ${waiting === 1 ? "waits" : "wait"}, ${running} ${running === 1 ? "runs" : "run"}`}
       />
       {(all.length > 1 || pool) && (
         <Views
           name="Pools"
           value={pool ?? ""}
-          views={[{ id: "", name: "All pools" }, ...all.map((one) => ({ id: one.name, name: one.name, count: one.stats.queuedCount }))]}
+          views={[{ id: "", name: "All pools" }, ...all.map((pool) => ({ id: pool.name, name: pool.name, count: pool.stats.queuedCount }))]}
           onChange={(id) => navigate(id ? `/resourcepool/${encodeURIComponent(id)}` : "/jobs")}
         />
       )}
-      <Loaded found={found}>
+      <Loaded answer={answer}>
         {({ jobs }) =>
           jobs.length ? (
             <Lists jobs={jobs} pools={all} several={!pool && all.length > 1} />

@@ -21,12 +21,12 @@ import { many } from "../../parts/format";
 /** Actions on the queue: shows the cost and asks first, then reports the effect and offers to undo it. */
 function useChanges(jobs: Job[], names: Map<string, string>) {
   const client = useQueryClient();
-  const put = (job: Job, wish: object) =>
-    send("POST", "job-queues", { updates: [{ jobId: job.jobId, ...wish }] }).finally(() => void client.invalidateQueries());
-  const change = async (job: Job, wish: object, said: string, back?: object) => {
+  const put = (job: Job, fields: object) =>
+    send("POST", "job-queues", { updates: [{ jobId: job.jobId, ...fields }] }).finally(() => void client.invalidateQueries());
+  const change = async (job: Job, fields: object, done: string, back?: object) => {
     try {
-      await put(job, wish);
-      toast({ text: said, undo: back && (() => put(job, back)) });
+      await put(job, fields);
+      toast({ text: done, undo: back && (() => put(job, back)) });
     } catch (error) {
       failed(error, called(job));
     }
@@ -35,10 +35,10 @@ function useChanges(jobs: Job[], names: Map<string, string>) {
     const { job, other, ahead } = aim;
     const where = `${ahead ? "ahead of" : "behind"} ${other.name}`;
     try {
-      const found = await send<Preview>("POST", "job-queues/preview", { jobId: job.jobId, ...wishOf(aim) });
-      const told = consequence(job, found, names);
-      if (found.leaves.length && !(await ask({ title: `Move ${job.name} ${where}?`, text: told, verb: "Move" }))) return;
-      await change(job, wishOf(aim), `Moved ${job.name} ${where}. ${told}`, wayBack(jobs, job));
+      const preview = await send<Preview>("POST", "job-queues/preview", { jobId: job.jobId, ...wishOf(aim) });
+      const sentence = consequence(job, preview, names);
+      if (preview.leaves.length && !(await ask({ title: `Move ${job.name} ${where}?`, text: sentence, verb: "Move" }))) return;
+      await change(job, wishOf(aim), `Moved ${job.name} ${where}. ${sentence}`, wayBack(jobs, job));
     } catch (error) {
       failed(error, called(job));
     }
@@ -62,7 +62,7 @@ function useChanges(jobs: Job[], names: Map<string, string>) {
 }
 
 function placeOf(jobs: Job[], job: Job) {
-  const line = jobs.filter((one) => one.resourcePool === job.resourcePool);
+  const line = jobs.filter((other) => other.resourcePool === job.resourcePool);
   const at = line.indexOf(job);
   return { first: line[0]!, before: line[at - 1], after: line[at + 1] };
 }
@@ -76,10 +76,10 @@ function wayBack(jobs: Job[], job: Job) {
 export function Lists({ jobs, pools, several }: { jobs: Job[]; pools: Pool[]; several: boolean }) {
   const [setting, setSetting] = useState<{ job: Job; what: "priority" | "weight" } | null>(null);
   const waiting = useMemo(() => jobs.filter(isWaiting), [jobs]);
-  const running = useMemo(() => jobs.filter((one) => !isWaiting(one)), [jobs]);
-  const names = useMemo(() => new Map(jobs.map((one) => [one.jobId, one.name])), [jobs]);
+  const running = useMemo(() => jobs.filter((job) => !isWaiting(job)), [jobs]);
+  const names = useMemo(() => new Map(jobs.map((job) => [job.jobId, job.name])), [jobs]);
   const { change, move, end } = useChanges(jobs, names);
-  const scheduler = (job: Job) => pools.find((one) => one.name === job.resourcePool)?.schedulerType ?? "";
+  const scheduler = (job: Job) => pools.find((pool) => pool.name === job.resourcePool)?.schedulerType ?? "";
   const ranks = (job: Job) => scheduler(job).endsWith("PRIORITY");
   const rights = useRights();
   const notMine = (job: Job) => rights(isExperiment(job) ? "control" : "control_task", job);
@@ -117,8 +117,8 @@ export function Lists({ jobs, pools, several }: { jobs: Job[]; pools: Pool[]; se
     ];
   };
   const up = (job: Job) => {
-    const before = waiting.filter((one) => one.resourcePool === job.resourcePool)[
-      waiting.filter((one) => one.resourcePool === job.resourcePool).indexOf(job) - 1
+    const before = waiting.filter((other) => other.resourcePool === job.resourcePool)[
+      waiting.filter((other) => other.resourcePool === job.resourcePool).indexOf(job) - 1
     ];
     return (
       before &&
@@ -201,7 +201,7 @@ export function Lists({ jobs, pools, several }: { jobs: Job[]; pools: Pool[]; se
 
 function counted(running: Job[]): string {
   return many(
-    running.reduce((sum, one) => sum + one.allocatedSlots, 0),
+    running.reduce((sum, job) => sum + job.allocatedSlots, 0),
     "slot",
   );
 }

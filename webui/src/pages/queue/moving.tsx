@@ -20,10 +20,10 @@ export const wishOf = ({ other, ahead }: Aim) => (ahead ? { aheadOf: other.jobId
 
 /** The target `by` positions further on in the job's pool; null if that is where it is now. */
 function stepped(jobs: Job[], aim: Aim | null, job: Job, by: -1 | 1): Aim | null {
-  const line = jobs.filter((one) => one.resourcePool === job.resourcePool);
-  const at = line.findIndex((one) => one.jobId === job.jobId);
-  const others = line.filter((one) => one.jobId !== job.jobId);
-  const place = aim ? others.findIndex((one) => one.jobId === aim.other.jobId) + (aim.ahead ? 0 : 1) : at;
+  const line = jobs.filter((other) => other.resourcePool === job.resourcePool);
+  const at = line.findIndex((other) => other.jobId === job.jobId);
+  const others = line.filter((other) => other.jobId !== job.jobId);
+  const place = aim ? others.findIndex((job) => job.jobId === aim.other.jobId) + (aim.ahead ? 0 : 1) : at;
   const next = Math.max(0, Math.min(others.length, place + by));
   if (next === at || !others.length) return null;
   return next < at ? { job, other: others[next]!, ahead: true } : { job, other: others[next - 1]!, ahead: false };
@@ -51,21 +51,21 @@ export function useMoving(jobs: Job[], canMove: (job: Job) => boolean, onMove: (
   };
   const under = (event: DragEvent): Aim | null => {
     const row = (event.target as Element).closest<HTMLElement>("tr[data-id]");
-    const other = jobs.find((one) => one.jobId === row?.dataset.id);
+    const other = jobs.find((job) => job.jobId === row?.dataset.id);
     if (!dragged || !row || !other || other.resourcePool !== dragged.resourcePool) return null;
     event.preventDefault();
     const box = row.getBoundingClientRect();
     return { job: dragged, other, ahead: event.clientY < box.top + box.height / 2 };
   };
   const over = (event: DragEvent) => {
-    const found = under(event);
-    const same = found && aim?.other.jobId === found.other.jobId && aim.ahead === found.ahead;
-    if (found && !same) setAim(found.other.jobId === found.job.jobId ? null : found);
+    const next = under(event);
+    const same = next && aim?.other.jobId === next.other.jobId && aim.ahead === next.ahead;
+    if (next && !same) setAim(next.other.jobId === next.job.jobId ? null : next);
   };
   // Computed from the event rather than from `aim`, since the drop may come before the last aim is rendered.
   const drop = (event: DragEvent) => {
-    const found = under(event);
-    if (found && found.other.jobId !== found.job.jobId) onMove(found);
+    const next = under(event);
+    if (next && next.other.jobId !== next.job.jobId) onMove(next);
     stop();
   };
   const grip = (job: Job) =>
@@ -95,20 +95,20 @@ export function useMoving(jobs: Job[], canMove: (job: Job) => boolean, onMove: (
 
 /** The effect of the move that is being aimed. */
 export function Told({ aim, names }: { aim: Aim; names: Map<string, string> }) {
-  const wish = { jobId: aim.job.jobId, ...wishOf(aim) };
-  const found = useQuery({
-    queryKey: ["preview", wish],
-    queryFn: () => send<Preview>("POST", "job-queues/preview", wish),
+  const request = { jobId: aim.job.jobId, ...wishOf(aim) };
+  const answer = useQuery({
+    queryKey: ["preview", request],
+    queryFn: () => send<Preview>("POST", "job-queues/preview", request),
     staleTime: 2000,
     retry: false,
   });
   return (
     <div className="would" role="status">
-      <Note kind={found.error ? "warn" : "info"}>
+      <Note kind={answer.error ? "warn" : "info"}>
         <b className="b">
           {aim.job.name} {aim.ahead ? "ahead of" : "behind"} {aim.other.name}.
         </b>{" "}
-        {found.error ? found.error.message : found.data ? consequence(aim.job, found.data, names) : "…"}
+        {answer.error ? answer.error.message : answer.data ? consequence(aim.job, answer.data, names) : "…"}
       </Note>
     </div>
   );

@@ -32,47 +32,53 @@ const day = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" });
 const Until = ({ at }: { at: string }) => <time dateTime={at}>{day.format(new Date(at))}</time>;
 
 const SESSIONS: Column<Session>[] = [
-  { id: "with", head: "With", name: true, cell: (one) => <Cut>{one.client}</Cut>, value: (one) => one.client },
-  { id: "from", head: "From", width: 130, cell: (one) => <Cut>{one.address}</Cut>, value: (one) => one.address },
+  { id: "with", head: "With", name: true, cell: (session) => <Cut>{session.client}</Cut>, value: (session) => session.client },
+  { id: "from", head: "From", width: 130, cell: (session) => <Cut>{session.address}</Cut>, value: (session) => session.address },
   {
     id: "since",
     head: "Since",
     width: 120,
     small: true,
     under: true,
-    cell: (one) => <Time at={one.openedAt} />,
-    value: (one) => one.openedAt,
+    cell: (session) => <Time at={session.openedAt} />,
+    value: (session) => session.openedAt,
   },
-  { id: "ends", head: "Expires if unused", width: 150, cell: (one) => <Until at={one.expiresAt} />, value: (one) => one.expiresAt },
+  {
+    id: "ends",
+    head: "Expires if unused",
+    width: 150,
+    cell: (session) => <Until at={session.expiresAt} />,
+    value: (session) => session.expiresAt,
+  },
 ];
 
 const TOKENS: Column<Token>[] = [
-  { id: "name", head: "Name", name: true, cell: (one) => <Cut>{one.name}</Cut>, value: (one) => one.name },
+  { id: "name", head: "Name", name: true, cell: (token) => <Cut>{token.name}</Cut>, value: (token) => token.name },
   {
     id: "may",
     head: "May",
     width: 150,
     small: true,
     under: true,
-    cell: (one) => (one.scope === "read" ? "look only" : "do what you may"),
-    value: (one) => one.scope,
+    cell: (token) => (token.scope === "read" ? "look only" : "do what you may"),
+    value: (token) => token.scope,
   },
-  { id: "made", head: "Created", width: 120, cell: (one) => <Time at={one.createdAt} />, value: (one) => one.createdAt },
-  { id: "ends", head: "Ends", width: 130, cell: (one) => <Until at={one.expiry} />, value: (one) => one.expiry },
+  { id: "made", head: "Created", width: 120, cell: (token) => <Time at={token.createdAt} />, value: (token) => token.createdAt },
+  { id: "ends", head: "Ends", width: 130, cell: (token) => <Until at={token.expiry} />, value: (token) => token.expiry },
 ];
 
 /** The user's sign-in sessions; each can be ended here. */
 export function Sessions({ user }: { user: number }) {
   const path = `users/${user}/sessions`;
-  const found = useData<{ sessions: Session[] }>(path, ["access"]);
+  const answer = useData<{ sessions: Session[] }>(path, ["access"]);
   const act = useAct();
-  const end = (one: Session) => void act("DELETE", `${path}/${one.id}`, {}, "Signed out there");
-  const many = found.data?.sessions.length ?? 0;
+  const end = (session: Session) => void act("DELETE", `${path}/${session.id}`, {}, "Signed out there");
+  const many = answer.data?.sessions.length ?? 0;
   return (
     <Listing
       title="Where you are signed in"
       name="Sessions"
-      found={found}
+      answer={answer}
       rows={({ sessions }) => sessions}
       tools={
         many > 1 && (
@@ -81,14 +87,14 @@ export function Sessions({ user }: { user: number }) {
           </Button>
         )
       }
-      id={(one) => one.id}
+      id={(session) => session.id}
       columns={SESSIONS}
       actWidth={132}
-      act={(one) =>
-        one.current ? (
+      act={(session) =>
+        session.current ? (
           <Tag>this one</Tag>
         ) : (
-          <Button small icon={<LogOut />} onClick={() => end(one)}>
+          <Button small icon={<LogOut />} onClick={() => end(session)}>
             Log out there
           </Button>
         )
@@ -99,14 +105,14 @@ export function Sessions({ user }: { user: number }) {
 
 /** Access tokens for programs. A token is shown once, when it is created. */
 export function Tokens() {
-  const found = useData<{ tokenInfo: Token[] }>("tokens", ["access"]);
+  const answer = useData<{ tokenInfo: Token[] }>("tokens", ["access"]);
   const [making, setMaking] = useState(false);
   const act = useAct();
   return (
     <>
       <Listing
         title="API tokens"
-        found={found}
+        answer={answer}
         rows={({ tokenInfo }) => tokenInfo}
         make={{ verb: "New API token", act: () => setMaking(true) }}
         empty={{
@@ -115,11 +121,11 @@ export function Tokens() {
           command: "det token create NAME",
           children: "A program that presents one acts as you.",
         }}
-        id={(one) => one.id}
+        id={(token) => token.id}
         columns={TOKENS}
         actWidth={104}
-        act={(one) => (
-          <Button small icon={<Trash2 />} onClick={() => void act("DELETE", `tokens/${one.id}`, {}, `Revoked ${one.name}`)}>
+        act={(token) => (
+          <Button small icon={<Trash2 />} onClick={() => void act("DELETE", `tokens/${token.id}`, {}, `Revoked ${token.name}`)}>
             Revoke
           </Button>
         )}

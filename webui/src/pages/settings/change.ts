@@ -8,10 +8,10 @@ import { failed, toast } from "../../ui/toast";
 export function useAct() {
   const client = useQueryClient();
   return useCallback(
-    async <T = unknown>(method: string, path: string, body: unknown, said: string): Promise<T | null> => {
+    async <T = unknown>(method: string, path: string, body: unknown, done: string): Promise<T | null> => {
       try {
         const answer = await send<T>(method, path, body ?? {});
-        if (said) toast({ text: said });
+        if (done) toast({ text: done });
         return answer;
       } catch (error) {
         failed(error);

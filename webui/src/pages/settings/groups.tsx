@@ -19,14 +19,14 @@ export interface Group {
 
 const TOPICS = ["rights", "users"];
 const COLUMNS: Column<Group>[] = [
-  { id: "name", head: "Group", name: true, cell: (one) => <Cut>{one.group.name}</Cut>, value: (one) => one.group.name },
-  { id: "members", head: "Members", width: 90, num: true, cell: (one) => one.numMembers, value: (one) => one.numMembers },
+  { id: "name", head: "Group", name: true, cell: (group) => <Cut>{group.group.name}</Cut>, value: (group) => group.group.name },
+  { id: "members", head: "Members", width: 90, num: true, cell: (group) => group.numMembers, value: (group) => group.numMembers },
 ];
 
 /** Groups of users; the roles of a group decide what its members may do. */
 export function Groups() {
   const not = useRights()("administer_users");
-  const found = useData<{ groups: Group[] }>("groups", TOPICS);
+  const answer = useData<{ groups: Group[] }>("groups", TOPICS);
   const [making, setMaking] = useState(false);
   const [open, setOpen] = useState<Group | null>(null);
   const act = useAct();
@@ -40,7 +40,7 @@ export function Groups() {
     <>
       <Listing
         title="Groups"
-        found={found}
+        answer={answer}
         rows={({ groups }) => groups}
         make={{ verb: "New group", act: () => setMaking(true), not }}
         empty={{
@@ -49,16 +49,16 @@ export function Groups() {
           command: "det user-group create NAME",
           children: "Members of a group have its roles.",
         }}
-        id={(one) => one.group.groupId}
-        called={(one) => one.group.name}
+        id={(group) => group.group.groupId}
+        called={(group) => group.group.name}
         columns={COLUMNS}
         actWidth={140}
-        act={(one) => (
-          <Button small icon={<UsersRound />} onClick={() => setOpen(one)}>
+        act={(group) => (
+          <Button small icon={<UsersRound />} onClick={() => setOpen(group)}>
             Members
           </Button>
         )}
-        actions={(one) => [{ name: "Delete", icon: <Trash2 />, danger: true, not, act: () => void remove(one) }]}
+        actions={(group) => [{ name: "Delete", icon: <Trash2 />, danger: true, not, act: () => void remove(group) }]}
       />
       {making && <NewGroup onClose={() => setMaking(false)} />}
       {open && <Members of={open} not={not} onClose={() => setOpen(null)} />}
@@ -85,11 +85,11 @@ function NewGroup({ onClose }: { onClose: () => void }) {
 
 function Members({ of, not, onClose }: { of: Group; not: string; onClose: () => void }) {
   const path = `groups/${of.group.groupId}`;
-  const found = useData<{ group: { users: User[] } }>(path, TOPICS);
+  const answer = useData<{ group: { users: User[] } }>(path, TOPICS);
   const users = useData<{ users: User[] }>("users", ["users"]);
   const act = useAct();
-  const members = found.data?.group.users ?? [];
-  const others = users.data?.users.filter((one) => one.active && !members.some((member) => member.id === one.id)) ?? [];
+  const members = answer.data?.group.users ?? [];
+  const others = users.data?.users.filter((user) => user.active && !members.some((member) => member.id === user.id)) ?? [];
   const add = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     void act("PUT", path, { addUsers: [Number(new FormData(event.currentTarget).get("user"))] }, "");
@@ -97,24 +97,24 @@ function Members({ of, not, onClose }: { of: Group; not: string; onClose: () => 
   return (
     <Dialog title={`Members of ${of.group.name}`} onClose={onClose} foot={<Button onClick={onClose}>Done</Button>}>
       <ul style={{ display: "grid", gap: 6, maxHeight: "40vh", overflow: "auto" }}>
-        {members.map((one) => (
-          <li key={one.id} className="check">
-            <Avatar name={one.displayName || one.username} plain small />
-            <Cut>{one.username}</Cut>
+        {members.map((member) => (
+          <li key={member.id} className="check">
+            <Avatar name={member.displayName || member.username} plain small />
+            <Cut>{member.username}</Cut>
             <IconButton
               icon={<X />}
-              label={`Remove ${one.username}`}
+              label={`Remove ${member.username}`}
               not={not}
-              onClick={() => void act("PUT", path, { removeUsers: [one.id] }, "")}
+              onClick={() => void act("PUT", path, { removeUsers: [member.id] }, "")}
             />
           </li>
         ))}
-        {found.data && !members.length && <li className="ink3">No members yet.</li>}
+        {answer.data && !members.length && <li className="ink3">No members yet.</li>}
       </ul>
       {others.length > 0 && (
         <form onSubmit={add} style={{ display: "flex", alignItems: "end" }}>
           <div style={{ flex: 1 }}>
-            <Select above label="Add a user" name="user" options={others.map((one) => [String(one.id), one.username] as const)} />
+            <Select above label="Add a user" name="user" options={others.map((user) => [String(user.id), user.username] as const)} />
           </div>
           <Button type="submit" icon={<UserPlus />} not={not}>
             Add

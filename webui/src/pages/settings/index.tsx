@@ -38,7 +38,7 @@ const PARTS: Part[] = [
 export function Settings() {
   const me = useMe();
   const wanted = useParams().part ?? "profile";
-  const part = PARTS.find((one) => one.id === wanted) ?? PARTS[0]!;
+  const part = PARTS.find((part) => part.id === wanted) ?? PARTS[0]!;
   const box = useCurrentInView<HTMLElement>(part.id);
   usePlace({ crumbs: [{ name: "Settings", to: "/settings" }, { name: part.name }] });
   return (
@@ -46,15 +46,15 @@ export function Settings() {
       <PageHead title="Settings" beside={part.name} />
       <div className="settings">
         <nav ref={box} aria-label="Parts of the settings">
-          {PARTS.map((one) => (
-            <Link key={one.id} className="nav" to={`/settings/${one.id}`} aria-current={one === part ? "page" : undefined}>
-              {one.icon}
-              <span>{one.name}</span>
+          {PARTS.map((section) => (
+            <Link key={section.id} className="nav" to={`/settings/${section.id}`} aria-current={section === part ? "page" : undefined}>
+              {section.icon}
+              <span>{section.name}</span>
             </Link>
           ))}
         </nav>
         <div className="stack">
-          <Loaded found={me}>{({ user }) => part.show(user)}</Loaded>
+          <Loaded answer={me}>{({ user }) => part.show(user)}</Loaded>
         </div>
       </div>
     </>

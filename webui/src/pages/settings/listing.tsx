@@ -15,7 +15,7 @@ interface Listing<Answer, Row> extends Omit<TableProps<Row>, "rows" | "name" | "
   title: string;
   /** Name of the table, if the title is a sentence. */
   name?: string;
-  found: { data?: Answer; error: unknown; isPending: boolean; refetch?: () => unknown };
+  answer: { data?: Answer; error: unknown; isPending: boolean; refetch?: () => unknown };
   rows: (answer: Answer) => Row[];
   /** The action that adds a row. Users without permission see it disabled, with the reason. */
   make?: { verb: string; act: () => void; not?: string };
@@ -26,7 +26,17 @@ interface Listing<Answer, Row> extends Omit<TableProps<Row>, "rows" | "name" | "
   empty?: { icon: ReactNode; title: string; command: string; children: ReactNode };
 }
 
-export function Listing<Answer, Row>({ title, name = title, found, rows, make, tools, count, empty, ...table }: Listing<Answer, Row>) {
+export function Listing<Answer, Row>({
+  title,
+  name = title,
+  answer: fetched,
+  rows,
+  make,
+  tools,
+  count,
+  empty,
+  ...table
+}: Listing<Answer, Row>) {
   const add = make && (
     <Button small kind="primary" icon={<Plus />} not={make.not} onClick={make.act}>
       {make.verb}
@@ -46,7 +56,7 @@ export function Listing<Answer, Row>({ title, name = title, found, rows, make, t
         )
       }
     >
-      <Loaded found={found}>
+      <Loaded answer={fetched}>
         {(answer) => {
           const there = rows(answer);
           return there.length || !empty ? <Table name={name} rows={there} {...table} /> : <Empty {...empty} />;

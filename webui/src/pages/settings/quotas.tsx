@@ -28,21 +28,21 @@ const FULL = 0.9;
 const TOPICS = ["rights", "users", "queue"];
 
 /** Usage as a share of the limit; a bar fills as it gets near. */
-function share(head: string, what: keyof Limits, told: (value: number) => string): Column<Quota> {
+function share(head: string, what: keyof Limits, show: (value: number) => string): Column<Quota> {
   return {
     id: what,
     head,
     width: 190,
-    value: (one) => (one[what] ? (one.used[what] ?? 0) / one[what] : null),
-    cell: (one) => {
-      const [limit, used] = [one[what], one.used[what]];
+    value: (quota) => (quota[what] ? (quota.used[what] ?? 0) / quota[what] : null),
+    cell: (quota) => {
+      const [limit, used] = [quota[what], quota.used[what]];
       if (limit === null) return <span className="ink3">no limit</span>;
       const part = limit ? (used ?? 0) / limit : 1;
-      const said = `${used === null ? "?" : told(used)} of ${told(limit)}`;
+      const usage = `${used === null ? "?" : show(used)} of ${show(limit)}`;
       return (
         <span className="quota">
-          <Meter label={said} parts={[{ share: part, colour: part >= FULL ? "var(--paused)" : "var(--running)" }]} />
-          <span className="tn">{said}</span>
+          <Meter label={usage} parts={[{ share: part, colour: part >= FULL ? "var(--paused)" : "var(--running)" }]} />
+          <span className="tn">{usage}</span>
         </span>
       );
     },
@@ -50,8 +50,8 @@ function share(head: string, what: keyof Limits, told: (value: number) => string
 }
 
 const COLUMNS: Column<Quota>[] = [
-  { id: "name", head: "Of", name: true, cell: (one) => <Cut>{one.name}</Cut>, value: (one) => one.name },
-  { id: "kind", head: "Kind", width: 110, cell: (one) => <span className="ink2">{one.kind}</span>, value: (one) => one.kind },
+  { id: "name", head: "Of", name: true, cell: (quota) => <Cut>{quota.name}</Cut>, value: (quota) => quota.name },
+  { id: "kind", head: "Kind", width: 110, cell: (quota) => <span className="ink2">{quota.kind}</span>, value: (quota) => quota.kind },
   share("Slots at once", "slots", (value) => number(value)),
   share("Unended jobs", "jobs", (value) => number(value)),
   share("Checkpoints", "storageBytes", (value) => size(value)),
@@ -60,19 +60,19 @@ const COLUMNS: Column<Quota>[] = [
 /** Limits on slots held at once, unfinished jobs, and bytes of checkpoints. */
 export function Quotas() {
   const not = useRights()("administer_cluster");
-  const found = useData<{ quotas: Quota[] }>("quotas", TOPICS);
+  const answer = useData<{ quotas: Quota[] }>("quotas", TOPICS);
   const [setting, setSetting] = useState<Quota | "new" | null>(null);
   const act = useAct();
-  const remove = async (one: Quota) => {
+  const remove = async (quota: Quota) => {
     const text = "They keep what they have, and nothing limits them any longer.";
-    if (await ask({ title: `Remove the quota of ${one.name}?`, text, verb: "Remove" }))
-      await act("DELETE", `quotas/${one.holder}`, {}, `Removed the quota of ${one.name}`);
+    if (await ask({ title: `Remove the quota of ${quota.name}?`, text, verb: "Remove" }))
+      await act("DELETE", `quotas/${quota.holder}`, {}, `Removed the quota of ${quota.name}`);
   };
   return (
     <>
       <Listing
         title="Quotas"
-        found={found}
+        answer={answer}
         rows={({ quotas }) => quotas}
         make={{ verb: "New quota", act: () => setSetting("new"), not }}
         empty={{
@@ -81,12 +81,12 @@ export function Quotas() {
           command: "det quota set --user NAME --slots 8",
           children: "A quota keeps one user, group or workspace from taking all slots, jobs or storage.",
         }}
-        id={(one) => one.holder}
-        called={(one) => `${one.kind} ${one.name}`}
+        id={(quota) => quota.holder}
+        called={(quota) => `${quota.kind} ${quota.name}`}
         columns={COLUMNS}
-        actions={(one) => [
-          { name: "Change", icon: <Pencil />, not, act: () => setSetting(one) },
-          { name: "Remove", icon: <Trash2 />, danger: true, not, act: () => void remove(one) },
+        actions={(quota) => [
+          { name: "Change", icon: <Pencil />, not, act: () => setSetting(quota) },
+          { name: "Remove", icon: <Trash2 />, danger: true, not, act: () => void remove(quota) },
         ]}
       />
       {setting && <SetQuota quota={setting === "new" ? null : setting} onClose={() => setSetting(null)} />}
@@ -100,9 +100,9 @@ function useHolders(wanted: boolean): (readonly [string, string])[] {
   const groups = useData<{ groups: Group[] }>(wanted ? "groups" : null);
   const spaces = useData<{ workspaces: { id: number; name: string }[] }>(wanted ? "workspaces" : null);
   return [
-    ...(users.data?.users ?? []).map((one) => [`user-${one.id}`, `user ${one.username}`] as const),
+    ...(users.data?.users ?? []).map((user) => [`user-${user.id}`, `user ${user.username}`] as const),
     ...(groups.data?.groups ?? []).map(({ group }) => [`group-${group.groupId}`, `group ${group.name}`] as const),
-    ...(spaces.data?.workspaces ?? []).map((one) => [`workspace-${one.id}`, `workspace ${one.name}`] as const),
+    ...(spaces.data?.workspaces ?? []).map((workspace) => [`workspace-${workspace.id}`, `workspace ${workspace.name}`] as const),
   ];
 }
 

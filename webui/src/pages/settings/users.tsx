@@ -12,40 +12,40 @@ import { Listing } from "./listing";
 
 export function Users() {
   const not = useRights()("administer_users");
-  const found = useData<{ users: User[] }>("users", ["users"]);
+  const answer = useData<{ users: User[] }>("users", ["users"]);
   const [wanted, setWanted] = useState("");
   const [making, setMaking] = useState(false);
   const [changing, setChanging] = useState<User | null>(null);
   const act = useAct();
-  const patch = (user: User, body: object, said: string) => void act("PATCH", `users/${user.id}`, body, said);
-  const close = async (one: User) => {
+  const patch = (user: User, body: object, done: string) => void act("PATCH", `users/${user.id}`, body, done);
+  const close = async (user: User) => {
     const text = "The user is signed out and can no longer sign in. Everything they created is kept.";
-    if (!one.active || (await ask({ title: `Close the account of ${one.username}?`, text, verb: "Close account", danger: true })))
-      patch(one, { active: !one.active }, `${one.active ? "Closed" : "Opened"} the account of ${one.username}`);
+    if (!user.active || (await ask({ title: `Close the account of ${user.username}?`, text, verb: "Close account", danger: true })))
+      patch(user, { active: !user.active }, `${user.active ? "Closed" : "Opened"} the account of ${user.username}`);
   };
-  const fits = (one: User) => `${one.username} ${one.displayName}`.toLowerCase().includes(wanted.toLowerCase());
+  const fits = (user: User) => `${user.username} ${user.displayName}`.toLowerCase().includes(wanted.toLowerCase());
   return (
     <>
       <Listing
         title="Users"
-        count={found.data?.users.length}
-        found={found}
+        count={answer.data?.users.length}
+        answer={answer}
         rows={({ users }) => users.filter(fits)}
         tools={<Search label="Find a user" value={wanted} onChange={setWanted} small />}
         make={{ verb: "Add user", act: () => setMaking(true), not }}
-        id={(one) => one.id}
-        called={(one) => one.username}
+        id={(user) => user.id}
+        called={(user) => user.username}
         store="users"
         columns={[
           {
             id: "user",
             head: "User",
             name: true,
-            value: (one) => one.username,
-            cell: (one) => (
-              <span className="cut" title={one.username}>
-                <Avatar name={one.username} plain />
-                {one.displayName || one.username} {one.displayName && <span className="sub">{one.username}</span>}
+            value: (user) => user.username,
+            cell: (user) => (
+              <span className="cut" title={user.username}>
+                <Avatar name={user.username} plain />
+                {user.displayName || user.username} {user.displayName && <span className="sub">{user.username}</span>}
               </span>
             ),
           },
@@ -54,31 +54,31 @@ export function Users() {
             head: "Role",
             width: 150,
             small: true,
-            cell: (one) => (one.admin ? "administrator" : "user"),
-            value: (one) => Number(one.admin),
+            cell: (user) => (user.admin ? "administrator" : "user"),
+            value: (user) => Number(user.admin),
           },
           {
             id: "account",
             head: "Account",
             width: 110,
-            cell: (one) => (one.active ? "open" : <Tag kind="bad">closed</Tag>),
-            value: (one) => Number(one.active),
+            cell: (user) => (user.active ? "open" : <Tag kind="bad">closed</Tag>),
+            value: (user) => Number(user.active),
           },
-          { id: "id", head: "ID", width: 60, num: true, cell: (one) => one.id, value: (one) => one.id },
+          { id: "id", head: "ID", width: 60, num: true, cell: (user) => user.id, value: (user) => user.id },
         ]}
-        actions={(one) => [
+        actions={(user) => [
           {
-            name: `Make ${one.admin ? "user" : "administrator"}`,
+            name: `Make ${user.admin ? "user" : "administrator"}`,
             icon: <ShieldCheck />,
             not,
-            act: () => patch(one, { admin: !one.admin }, `${one.username} is ${one.admin ? "a user" : "an administrator"}`),
+            act: () => patch(user, { admin: !user.admin }, `${user.username} is ${user.admin ? "a user" : "an administrator"}`),
           },
-          { name: "Set a password", icon: <KeyRound />, not, act: () => setChanging(one) },
+          { name: "Set a password", icon: <KeyRound />, not, act: () => setChanging(user) },
           null,
-          { name: `${one.active ? "Close" : "Open"} account`, icon: <UserX />, danger: one.active, not, act: () => void close(one) },
+          { name: `${user.active ? "Close" : "Open"} account`, icon: <UserX />, danger: user.active, not, act: () => void close(user) },
         ]}
       />
-      {making && <NewUser taken={found.data?.users.map((one) => one.username) ?? []} onClose={() => setMaking(false)} />}
+      {making && <NewUser taken={answer.data?.users.map((user) => user.username) ?? []} onClose={() => setMaking(false)} />}
       {changing && <SetPassword user={changing} onClose={() => setChanging(null)} />}
     </>
   );
@@ -121,7 +121,7 @@ function SetPassword({ user, onClose }: { user: User; onClose: () => void }) {
     if (await act("PATCH", `users/${user.id}`, { password, isHashed: false }, `Set the password of ${user.username}`)) onClose();
   };
   return (
-    <Dialog title={`Set the password of ${user.username}`} said="Ends all of the user's sessions." onClose={onClose}>
+    <Dialog title={`Set the password of ${user.username}`} text="Ends all of the user's sessions." onClose={onClose}>
       <form onSubmit={(event) => void save(event)}>
         <PasswordField label="New password" name="password" autoComplete="new-password" required />
         <DialogFoot onClose={onClose}>Set password</DialogFoot>

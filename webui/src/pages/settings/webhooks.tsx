@@ -22,19 +22,25 @@ const CHANGE = "TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE";
 /** Deliveries are attempted at any time without an event on the live channel, so the page polls. */
 const FRESH_MS = 5000;
 
-const kind = (one: Webhook) => (one.webhookType === "WEBHOOK_TYPE_SLACK" ? "Slack" : "JSON");
-const states = (one: Webhook) => sentence(one.triggers.map((trigger) => stateWord(trigger.condition.state)).join(", "));
+const kind = (webhook: Webhook) => (webhook.webhookType === "WEBHOOK_TYPE_SLACK" ? "Slack" : "JSON");
+const states = (webhook: Webhook) => sentence(webhook.triggers.map((trigger) => stateWord(trigger.condition.state)).join(", "));
 
 const COLUMNS: Column<Webhook>[] = [
-  { id: "url", head: "Address", name: true, cell: (one) => <Cut title={one.url}>{one.url}</Cut>, value: (one) => one.url },
+  {
+    id: "url",
+    head: "Address",
+    name: true,
+    cell: (webhook) => <Cut title={webhook.url}>{webhook.url}</Cut>,
+    value: (webhook) => webhook.url,
+  },
   { id: "type", head: "Type", width: 80, cell: kind, value: kind },
-  { id: "states", head: "Events", width: 220, cell: (one) => <Cut>{states(one)}</Cut>, value: states },
+  { id: "states", head: "Events", width: 220, cell: (webhook) => <Cut>{states(webhook)}</Cut>, value: states },
   {
     id: "waiting",
     head: "Waiting",
     width: 90,
-    cell: (one) => (one.waiting ? number(one.waiting) : <span className="ink3">none</span>),
-    value: (one) => one.waiting,
+    cell: (webhook) => (webhook.waiting ? number(webhook.waiting) : <span className="ink3">none</span>),
+    value: (webhook) => webhook.waiting,
   },
 ];
 
@@ -52,20 +58,20 @@ export function Webhooks() {
 }
 
 function All() {
-  const found = useData<{ webhooks: Webhook[] }>("webhooks", ["experiments"]);
+  const answer = useData<{ webhooks: Webhook[] }>("webhooks", ["experiments"]);
   const [making, setMaking] = useState(false);
   const [looked, setLooked] = useState<Webhook | null>(null);
   const act = useAct();
-  const remove = async (one: Webhook) => {
+  const remove = async (webhook: Webhook) => {
     const text = "Pending deliveries are dropped, and past deliveries are no longer shown.";
-    if (await ask({ title: `Remove webhook ${one.id}?`, text, verb: "Remove" }))
-      await act("DELETE", `webhooks/${one.id}`, {}, `Removed webhook ${one.id}`);
+    if (await ask({ title: `Remove webhook ${webhook.id}?`, text, verb: "Remove" }))
+      await act("DELETE", `webhooks/${webhook.id}`, {}, `Removed webhook ${webhook.id}`);
   };
   return (
     <>
       <Listing
         title="Webhooks"
-        found={found}
+        answer={answer}
         rows={({ webhooks }) => webhooks}
         make={{ verb: "New webhook", act: () => setMaking(true) }}
         empty={{
@@ -74,13 +80,13 @@ function All() {
           command: "det webhook create URL",
           children: "A webhook tells another program, or a channel of Slack, when an experiment completes or fails.",
         }}
-        id={(one) => String(one.id)}
-        called={(one) => `webhook ${one.id}`}
+        id={(webhook) => String(webhook.id)}
+        called={(webhook) => `webhook ${webhook.id}`}
         columns={COLUMNS}
-        actions={(one) => [
-          { name: "Deliveries", icon: <ListChecks />, act: () => setLooked(one) },
-          { name: "Test", icon: <Send />, act: () => void act("POST", `webhooks/${one.id}/test`, {}, "The test was delivered") },
-          { name: "Remove", icon: <Trash2 />, danger: true, act: () => void remove(one) },
+        actions={(webhook) => [
+          { name: "Deliveries", icon: <ListChecks />, act: () => setLooked(webhook) },
+          { name: "Test", icon: <Send />, act: () => void act("POST", `webhooks/${webhook.id}/test`, {}, "The test was delivered") },
+          { name: "Remove", icon: <Trash2 />, danger: true, act: () => void remove(webhook) },
         ]}
       />
       {making && <NewWebhook onClose={() => setMaking(false)} />}
@@ -125,7 +131,7 @@ function NewWebhook({ onClose }: { onClose: () => void }) {
               key={state}
               label={sentence(stateWord(state))}
               checked={chosen.includes(state)}
-              onChange={(on) => setChosen(on ? [...chosen, state] : chosen.filter((one) => one !== state))}
+              onChange={(on) => setChosen(on ? [...chosen, state] : chosen.filter((other) => other !== state))}
             />
           ))}
         </fieldset>
@@ -151,33 +157,35 @@ const DELIVERIES: Column<WebhookDelivery>[] = [
     id: "of",
     head: "Of",
     name: true,
-    cell: (one) => <Cut>{one.experimentId ? `experiment ${one.experimentId}: ${stateWord(one.experimentState)}` : "a test"}</Cut>,
+    cell: (delivery) => (
+      <Cut>{delivery.experimentId ? `experiment ${delivery.experimentId}: ${stateWord(delivery.experimentState)}` : "a test"}</Cut>
+    ),
   },
-  { id: "time", head: "Since", width: 110, cell: (one) => <Time at={one.time} /> },
+  { id: "time", head: "Since", width: 110, cell: (delivery) => <Time at={delivery.time} /> },
   {
     id: "state",
     head: "Result",
     small: true,
     width: 100,
-    cell: (one) => <Tag kind={one.state === "GIVEN_UP" ? "bad" : ""}>{RESULTS[one.state] ?? one.state}</Tag>,
+    cell: (delivery) => <Tag kind={delivery.state === "GIVEN_UP" ? "bad" : ""}>{RESULTS[delivery.state] ?? delivery.state}</Tag>,
   },
-  { id: "attempts", head: "Attempts", width: 90, cell: (one) => number(one.attempts.length) },
+  { id: "attempts", head: "Attempts", width: 90, cell: (delivery) => number(delivery.attempts.length) },
   {
     id: "last",
     head: "Last answer",
     width: 260,
-    cell: (one) => {
-      const last = one.attempts.at(-1);
-      return <Cut title={one.reason}>{last ? last.problem || String(last.status) : "none yet"}</Cut>;
+    cell: (delivery) => {
+      const last = delivery.attempts.at(-1);
+      return <Cut title={delivery.reason}>{last ? last.problem || String(last.status) : "none yet"}</Cut>;
     },
   },
 ];
 
 function Deliveries({ hook, onClose }: { hook: Webhook; onClose: () => void }) {
   const path = `webhooks/${hook.id}/deliveries`;
-  const found = useQuery({ ...question<{ deliveries: WebhookDelivery[] }>(path), refetchInterval: FRESH_MS });
+  const answer = useQuery({ ...question<{ deliveries: WebhookDelivery[] }>(path), refetchInterval: FRESH_MS });
   return (
-    <Dialog wide title={`Deliveries of webhook ${hook.id}`} said={hook.url} onClose={onClose}>
+    <Dialog wide title={`Deliveries of webhook ${hook.id}`} text={hook.url} onClose={onClose}>
       <div className="deliveries">
         {hook.webhookType === "WEBHOOK_TYPE_DEFAULT" && hook.signingKey && (
           <p className="secret">
@@ -185,10 +193,10 @@ function Deliveries({ hook, onClose }: { hook: Webhook; onClose: () => void }) {
             <CopyButton text={hook.signingKey} label="Copy the signing key" />
           </p>
         )}
-        <Loaded found={found}>
+        <Loaded answer={answer}>
           {({ deliveries }) =>
             deliveries.length ? (
-              <Table name="Deliveries" rows={deliveries} id={(one) => one.id} columns={DELIVERIES} />
+              <Table name="Deliveries" rows={deliveries} id={(delivery) => delivery.id} columns={DELIVERIES} />
             ) : (
               <Empty title="Nothing yet">None of this webhook's events has happened.</Empty>
             )

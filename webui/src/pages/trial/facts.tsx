@@ -13,11 +13,11 @@ import { bestValueOf } from "../experiment/listed";
 import { forecast } from "../experiment/spent";
 import type { Place } from "./place";
 
-export function TrialFacts({ trial, one, place }: { trial: Trial; one?: Experiment; place: Place }) {
-  const metric = one?.searcherMetric ?? "";
+export function TrialFacts({ trial, experiment, place }: { trial: Trial; experiment?: Experiment; place: Place }) {
+  const metric = experiment?.searcherMetric ?? "";
   const best = bestValueOf(trial, metric);
   const latest = trial.latestValidation?.metrics.avgMetrics[metric];
-  const { count, unit } = lengthOf(one?.config.searcher?.max_length);
+  const { count, unit } = lengthOf(experiment?.config.searcher?.max_length);
   const over = isOver(trial.state);
   const full = !unit || unit === "batches" ? count : 0;
   const done = full ? Math.min(1, trial.totalBatchesProcessed / full) : over ? 1 : 0;
@@ -48,11 +48,11 @@ export function TrialFacts({ trial, one, place }: { trial: Trial; one?: Experime
         value={typeof latest === "number" ? digits(latest) : "–"}
         note={trial.latestValidation ? ago(trial.latestValidation.endTime) : over ? "nothing was validated" : "no validation yet"}
       />
-      <End trial={trial} one={one} done={done} />
+      <End trial={trial} experiment={experiment} done={done} />
       <Figure
         name="Restarts"
         value={trial.restarts}
-        unit={one?.config.max_restarts === undefined ? undefined : `of ${one.config.max_restarts}`}
+        unit={experiment?.config.max_restarts === undefined ? undefined : `of ${experiment.config.max_restarts}`}
         note={trial.restarts ? <Link to={`/experiments/${trial.experimentId}/trials/${trial.id}/story`}>why</Link> : neverAgain(trial)}
       />
     </Figures>
@@ -70,7 +70,7 @@ function reached({ state }: Trial, done: number, stopped: boolean): string {
 const neverAgain = (trial: Trial) =>
   trial.state === "STATE_ERROR" ? "it failed at its first try" : isOver(trial.state) ? "it ran through" : "none so far";
 
-function End({ trial, one, done }: { trial: Trial; one?: Experiment; done: number }) {
+function End({ trial, experiment, done }: { trial: Trial; experiment?: Experiment; done: number }) {
   const seen = useRef<[at: number, done: number] | null>(null);
   if (isOver(trial.state))
     return (
@@ -88,15 +88,15 @@ function End({ trial, one, done }: { trial: Trial; one?: Experiment; done: numbe
         note={trial.checkpointCount ? "continues from its latest checkpoint" : "starts from the beginning: no checkpoint yet"}
       />
     );
-  if (one?.canStart === false) return <Figure name="Ends" value="–" note="it cannot start as it is" />;
+  if (experiment?.canStart === false) return <Figure name="Ends" value="–" note="it cannot start as it is" />;
   const now = Date.now() / 1000;
   seen.current ??= [now, done];
-  const found = forecast(done, trial.wallClockTime, { gained: done - seen.current[1], tookS: now - seen.current[0] });
-  return found ? (
+  const end = forecast(done, trial.wallClockTime, { gained: done - seen.current[1], tookS: now - seen.current[0] });
+  return end ? (
     <Figure
       name="Ends"
-      value={`in ${roughly(found.left)}`}
-      unit={found.spread >= 1 ? `± ${roughly(found.spread)}` : undefined}
+      value={`in ${roughly(end.left)}`}
+      unit={end.spread >= 1 ? `± ${roughly(end.spread)}` : undefined}
       note="if it trains to its full length"
     />
   ) : (

@@ -21,27 +21,27 @@ import { Nothing } from "../experiment/overview";
 import { TrialFacts } from "./facts";
 import { usePlaceOf } from "./place";
 
-export function TrialOverview({ trial, one, topics }: { trial: Trial; one?: Experiment; topics: string[] }) {
-  const place = usePlaceOf(trial, one);
+export function TrialOverview({ trial, experiment, topics }: { trial: Trial; experiment?: Experiment; topics: string[] }) {
+  const place = usePlaceOf(trial, experiment);
   const curves = useCurves([trial]);
   const runs = useRuns(trial, topics[0]!);
   const rules = useMemo(() => restartsOf(runs, trial), [runs, trial]);
   const names = namesOf(trial);
   // Machine metrics say nothing about the training.
-  const said = names.some((each) => !isProfile(each.group));
+  const reported = names.some((each) => !isProfile(each.group));
   return (
     <>
-      <TrialFacts trial={trial} one={one} place={place} />
+      <TrialFacts trial={trial} experiment={experiment} place={place} />
       <div className="with-aside">
         <div className="stack">
-          {one && !said && <Nothing one={one} />}
+          {experiment && !reported && <Nothing experiment={experiment} />}
           {names.length > 0 && (
             <Board
               of="both"
               trials={curves}
               names={names}
-              searched={one?.searcherMetric ?? ""}
-              smaller={one ? isSmaller(one) : true}
+              searched={experiment?.searcherMetric ?? ""}
+              smaller={experiment ? isSmaller(experiment) : true}
               topics={topics.slice(1)}
               rules={rules}
             />
@@ -88,18 +88,18 @@ function Values({ trial }: { trial: Trial }) {
 const FEW = 4;
 
 function Stored({ trial, topic }: { trial: Trial; topic: string }) {
-  const found = useData<{ checkpoints: Checkpoint[] }>(
+  const answer = useData<{ checkpoints: Checkpoint[] }>(
     trial.checkpointCount
       ? `trials/${trial.id}/checkpoints?sortBy=SORT_BY_END_TIME&orderBy=ORDER_BY_DESC&states=STATE_COMPLETED&limit=${FEW}`
       : null,
     [topic],
   );
-  const newest = found.data?.checkpoints ?? [];
+  const newest = answer.data?.checkpoints ?? [];
   const uuid = trial.bestCheckpoint?.uuid;
-  const known = newest.find((one) => one.uuid === uuid);
-  const asked = useData<{ checkpoint: Checkpoint }>(found.data && uuid && !known ? `checkpoints/${uuid}` : null, [topic]);
-  const best = known ?? asked.data?.checkpoint;
-  const all = [...(best ? [best] : []), ...newest.filter((one) => one.uuid !== uuid)].slice(0, FEW);
+  const checkpoint = newest.find((checkpoint) => checkpoint.uuid === uuid);
+  const asked = useData<{ checkpoint: Checkpoint }>(answer.data && uuid && !checkpoint ? `checkpoints/${uuid}` : null, [topic]);
+  const best = checkpoint ?? asked.data?.checkpoint;
+  const all = [...(best ? [best] : []), ...newest.filter((checkpoint) => checkpoint.uuid !== uuid)].slice(0, FEW);
   if (!all.length) return null;
   const place = `/experiments/${trial.experimentId}/trials/${trial.id}/checkpoints`;
   return (
@@ -112,14 +112,14 @@ function Stored({ trial, topic }: { trial: Trial; topic: string }) {
       }
     >
       <ul className="listed">
-        {all.map((one) => (
-          <li key={one.uuid}>
-            <Link className="mono" to={`${place}?checkpoint=${one.uuid}`}>
-              {one.uuid.slice(0, 8)}
+        {all.map((checkpoint) => (
+          <li key={checkpoint.uuid}>
+            <Link className="mono" to={`${place}?checkpoint=${checkpoint.uuid}`}>
+              {checkpoint.uuid.slice(0, 8)}
             </Link>
-            {one.uuid === trial.bestCheckpoint?.uuid && <Tag kind="best">best</Tag>}
-            {one === newest[0] && <Tag>latest</Tag>}
-            <b>{typeof one.training?.searcherMetric === "number" ? digits(one.training.searcherMetric) : ""}</b>
+            {checkpoint.uuid === trial.bestCheckpoint?.uuid && <Tag kind="best">best</Tag>}
+            {checkpoint === newest[0] && <Tag>latest</Tag>}
+            <b>{typeof checkpoint.training?.searcherMetric === "number" ? digits(checkpoint.training.searcherMetric) : ""}</b>
           </li>
         ))}
       </ul>
@@ -140,8 +140,8 @@ const NO_RUNS: Run[] = [];
 
 /** The runs of a trial, newest first. */
 function useRuns(trial: Trial, topic: string): Run[] {
-  const found = useData<{ task: { allocations: Run[] } }>(`tasks/${trial.taskId}`, [topic]);
-  const all = found.data?.task.allocations ?? NO_RUNS;
+  const answer = useData<{ task: { allocations: Run[] } }>(`tasks/${trial.taskId}`, [topic]);
+  const all = answer.data?.task.allocations ?? NO_RUNS;
   return useMemo(() => [...all].reverse(), [all]);
 }
 

@@ -30,20 +30,20 @@ export interface Place {
 const REST_MS = 5000;
 const NONE: Place = { rank: 0, of: 0, words: [], best: [], against: null, stopped: false, passed: [] };
 
-export function usePlaceOf(trial: Trial, one: Experiment | undefined): Place {
+export function usePlaceOf(trial: Trial, experiment: Experiment | undefined): Place {
   const topic = `experiment.${trial.experimentId}`;
-  const found = useData<{ trials: Trial[] }>(
-    one && one.numTrials > 1 ? `experiments/${one.id}/trials?sortBy=SORT_BY_BEST_VALIDATION_METRIC&lean=true` : null,
+  const answer = useData<{ trials: Trial[] }>(
+    experiment && experiment.numTrials > 1 ? `experiments/${experiment.id}/trials?sortBy=SORT_BY_BEST_VALIDATION_METRIC&lean=true` : null,
     [topic],
     false,
     REST_MS,
   );
-  const { brackets, decided } = useRungs(one, [topic]);
+  const { brackets, decided } = useRungs(experiment, [topic]);
   return useMemo(() => {
-    if (!one || !found.data) return NONE;
-    const all = found.data.trials
-      .map((each) => ({ id: each.id, value: bestValueOf(each, one.searcherMetric) }))
-      .sort(bestFirst(isSmaller(one)));
+    if (!experiment || !answer.data) return NONE;
+    const all = answer.data.trials
+      .map((each) => ({ id: each.id, value: bestValueOf(each, experiment.searcherMetric) }))
+      .sort(bestFirst(isSmaller(experiment)));
     const ids = all.map((each) => each.id).sort((a, b) => a - b);
     const at = all.findIndex((each) => each.id === trial.id);
     const mine = all[at]?.value ?? null;
@@ -66,5 +66,5 @@ export function usePlaceOf(trial: Trial, one: Experiment | undefined): Place {
       stopped: decided.get(trial.id)?.ending === "stopped",
       passed,
     };
-  }, [one, found.data, brackets, decided, trial.id]);
+  }, [experiment, answer.data, brackets, decided, trial.id]);
 }

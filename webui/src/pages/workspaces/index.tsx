@@ -35,82 +35,94 @@ export interface Project extends Kept {
 }
 
 const TOPICS = ["workspaces"];
-const archived = (one: Kept) => (one.archived ? <Tag>archived</Tag> : null);
+const archived = (place: Kept) => (place.archived ? <Tag>archived</Tag> : null);
 const owner = <T extends { username: string }>(): Column<T> => ({
   id: "owner",
   head: "Owner",
   width: 70,
-  cell: (one) => <Avatar name={one.username || "?"} small />,
-  value: (one) => one.username,
+  cell: (place) => <Avatar name={place.username || "?"} small />,
+  value: (place) => place.username,
 });
 
 export function Workspaces() {
   usePlace({ crumbs: [{ name: "Workspaces" }] });
-  const found = useData<{ workspaces: Workspace[] }>("workspaces", [...TOPICS, "experiments"]);
+  const answer = useData<{ workspaces: Workspace[] }>("workspaces", [...TOPICS, "experiments"]);
   const act = useAct();
   const [making, setMaking] = useState(false);
   const rights = useRights();
-  const notControl = (one: Workspace) => rights("control_workspace", { ...one, workspaceId: one.id });
+  const notControl = (workspace: Workspace) => rights("control_workspace", { ...workspace, workspaceId: workspace.id });
   const { items, editing, stop } = useManage<Workspace>({
-    pathOf: (one) => `workspaces/${one.id}`,
-    held: (one) => one.numExperiments,
+    pathOf: (workspace) => `workspaces/${workspace.id}`,
+    held: (workspace) => workspace.numExperiments,
     notEdit: notControl,
     notControl,
   });
-  const pin = (one: Workspace) =>
-    void act("POST", `workspaces/${one.id}/${one.pinned ? "unpin" : "pin"}`, {}, `${one.pinned ? "Unpinned" : "Pinned"} ${one.name}`);
+  const pin = (workspace: Workspace) =>
+    void act(
+      "POST",
+      `workspaces/${workspace.id}/${workspace.pinned ? "unpin" : "pin"}`,
+      {},
+      `${workspace.pinned ? "Unpinned" : "Pinned"} ${workspace.name}`,
+    );
   return (
     <>
       <PageHead
         title="Workspaces"
-        beside={found.data && String(found.data.workspaces.length)}
+        beside={answer.data && String(answer.data.workspaces.length)}
         actions={
           <Button kind="primary" icon={<Plus />} not={rights("create_workspace")} onClick={() => setMaking(true)}>
             New workspace
           </Button>
         }
       />
-      <Loaded found={found}>
+      <Loaded answer={answer}>
         {({ workspaces }) => (
           <Table
             name="Workspaces"
             rows={workspaces}
-            id={(one) => one.id}
-            called={(one) => one.name}
+            id={(workspace) => workspace.id}
+            called={(workspace) => workspace.name}
             columns={[
               {
                 id: "name",
                 head: "Workspace",
                 name: true,
-                value: (one) => one.name,
-                cell: (one) => (
-                  <Link className="cut" to={`/workspaces/${one.id}`} title={one.name}>
-                    {one.name} {archived(one)}
+                value: (workspace) => workspace.name,
+                cell: (workspace) => (
+                  <Link className="cut" to={`/workspaces/${workspace.id}`} title={workspace.name}>
+                    {workspace.name} {archived(workspace)}
                   </Link>
                 ),
               },
-              { id: "projects", head: "Projects", width: 90, num: true, cell: (one) => one.numProjects, value: (one) => one.numProjects },
+              {
+                id: "projects",
+                head: "Projects",
+                width: 90,
+                num: true,
+                cell: (workspace) => workspace.numProjects,
+                value: (workspace) => workspace.numProjects,
+              },
               {
                 id: "experiments",
                 head: "Experiments",
                 width: 110,
                 num: true,
                 small: true,
-                cell: (one) => one.numExperiments,
-                value: (one) => one.numExperiments,
+                cell: (workspace) => workspace.numExperiments,
+                value: (workspace) => workspace.numExperiments,
               },
               owner(),
             ]}
-            actions={(one) => [
-              { name: one.pinned ? "Unpin" : "Pin", icon: one.pinned ? <PinOff /> : <Pin />, act: () => pin(one) },
+            actions={(workspace) => [
+              { name: workspace.pinned ? "Unpin" : "Pin", icon: workspace.pinned ? <PinOff /> : <Pin />, act: () => pin(workspace) },
               null,
-              ...items(one),
+              ...items(workspace),
             ]}
           />
         )}
       </Loaded>
       {making && <NewOne noun="workspace" path="workspaces" onClose={() => setMaking(false)} />}
-      {editing && <Edit one={editing} path={`workspaces/${editing.id}`} onClose={stop} />}
+      {editing && <Edit record={editing} path={`workspaces/${editing.id}`} onClose={stop} />}
     </>
   );
 }
@@ -120,11 +132,11 @@ export function WorkspacePage() {
   const space = useData<{ workspace: Workspace }>(`workspaces/${id}`, TOPICS);
   const name = space.data?.workspace.name;
   usePlace({ crumbs: [{ name: "Workspaces", to: "/workspaces" }, { name: name ?? String(id) }] });
-  const found = useData<{ projects: Project[] }>(`workspaces/${id}/projects`, [...TOPICS, "experiments"]);
+  const answer = useData<{ projects: Project[] }>(`workspaces/${id}/projects`, [...TOPICS, "experiments"]);
   const [making, setMaking] = useState(false);
   const rights = useRights();
   return (
-    <Loaded found={space} shape="page">
+    <Loaded answer={space} shape="page">
       {({ workspace }) => (
         <>
           <PageHead
@@ -136,7 +148,7 @@ export function WorkspacePage() {
               </Button>
             }
           />
-          <Loaded found={found}>{({ projects }) => <Projects projects={projects} />}</Loaded>
+          <Loaded answer={answer}>{({ projects }) => <Projects projects={projects} />}</Loaded>
           <WorkspaceRoles id={id} />
           {making && <NewOne noun="project" path={`workspaces/${id}/projects`} onClose={() => setMaking(false)} />}
         </>
@@ -148,15 +160,15 @@ export function WorkspacePage() {
 function Projects({ projects }: { projects: Project[] }) {
   const rights = useRights();
   const { items, editing, stop } = useManage<Project>({
-    pathOf: (one) => `projects/${one.id}`,
-    held: (one) => one.numExperiments,
+    pathOf: (project) => `projects/${project.id}`,
+    held: (project) => project.numExperiments,
     // The form holds the name, too.
-    notEdit: (one) => rights("control_project", one) || rights("edit_project", one),
-    notControl: (one) => rights("control_project", one),
+    notEdit: (project) => rights("control_project", project) || rights("edit_project", project),
+    notControl: (project) => rights("control_project", project),
   });
   const navigate = useNavigate();
   const [noting, setNoting] = useState<number | null>(null);
-  const open = projects.find((one) => one.id === noting);
+  const open = projects.find((project) => project.id === noting);
   if (!projects.length)
     return (
       <Card>
@@ -170,50 +182,57 @@ function Projects({ projects }: { projects: Project[] }) {
       <Table
         name="Projects"
         rows={projects}
-        id={(one) => one.id}
-        called={(one) => one.name}
+        id={(project) => project.id}
+        called={(project) => project.name}
         columns={[
           {
             id: "name",
             head: "Project",
             name: true,
-            value: (one) => one.name,
-            cell: (one) => (
-              <Link className="cut" to={`/projects/${one.id}/experiments`} title={one.name}>
-                {one.name} {archived(one)}
+            value: (project) => project.name,
+            cell: (project) => (
+              <Link className="cut" to={`/projects/${project.id}/experiments`} title={project.name}>
+                {project.name} {archived(project)}
               </Link>
             ),
           },
-          { id: "description", head: "Description", width: 300, cell: (one) => <Cut>{one.description}</Cut> },
+          { id: "description", head: "Description", width: 300, cell: (project) => <Cut>{project.description}</Cut> },
           {
             id: "experiments",
             head: "Experiments",
             width: 110,
             num: true,
             small: true,
-            cell: (one) => one.numExperiments,
-            value: (one) => one.numExperiments,
+            cell: (project) => project.numExperiments,
+            value: (project) => project.numExperiments,
           },
           {
             id: "active",
             head: "Active",
             width: 80,
             num: true,
-            cell: (one) => one.numActiveExperiments,
-            value: (one) => one.numActiveExperiments,
+            cell: (project) => project.numActiveExperiments,
+            value: (project) => project.numActiveExperiments,
           },
-          { id: "notes", head: "Notes", width: 70, num: true, cell: (one) => one.notes.length, value: (one) => one.notes.length },
+          {
+            id: "notes",
+            head: "Notes",
+            width: 70,
+            num: true,
+            cell: (project) => project.notes.length,
+            value: (project) => project.notes.length,
+          },
           owner(),
         ]}
-        actions={(one) => [
-          { name: "Open", act: () => navigate(`/projects/${one.id}/experiments`) },
-          { name: "Notes", act: () => setNoting(one.id) },
+        actions={(project) => [
+          { name: "Open", act: () => navigate(`/projects/${project.id}/experiments`) },
+          { name: "Notes", act: () => setNoting(project.id) },
           null,
-          ...items(one),
+          ...items(project),
         ]}
       />
-      {editing && <Edit one={editing} path={`projects/${editing.id}`} described={editing.description} onClose={stop} />}
-      {open && <ProjectNotes one={open} onClose={() => setNoting(null)} />}
+      {editing && <Edit record={editing} path={`projects/${editing.id}`} described={editing.description} onClose={stop} />}
+      {open && <ProjectNotes project={open} onClose={() => setNoting(null)} />}
     </Card>
   );
 }

@@ -14,57 +14,57 @@ export interface Kept {
 }
 
 interface Managed<T> {
-  pathOf: (one: T) => string;
+  pathOf: (record: T) => string;
   /** How much it holds. */
-  held: (one: T) => number;
+  held: (record: T) => number;
   /** Why the user may not edit it. */
-  notEdit: (one: T) => string;
+  notEdit: (record: T) => string;
   /** Why the user may not archive or delete it. */
-  notControl: (one: T) => string;
+  notControl: (record: T) => string;
 }
 
 /** Rename, archive, delete: the same for workspaces and projects. */
 export function useManage<T extends Kept>({ pathOf, held, notEdit, notControl }: Managed<T>) {
   const [editing, setEditing] = useState<T | null>(null);
   const act = useAct();
-  const remove = async (one: T) => {
+  const remove = async (record: T) => {
     const text = "Move its contents elsewhere first.";
-    if (await ask({ title: `Delete ${one.name}?`, text, verb: "Delete", danger: true }))
-      await act("DELETE", pathOf(one), {}, `Deleted ${one.name}`);
+    if (await ask({ title: `Delete ${record.name}?`, text, verb: "Delete", danger: true }))
+      await act("DELETE", pathOf(record), {}, `Deleted ${record.name}`);
   };
-  const items = (one: T): MenuItems => {
-    const stays = one.immutable ? "stays as it is" : "";
-    const verb = one.archived ? "unarchive" : "archive";
+  const items = (record: T): MenuItems => {
+    const stays = record.immutable ? "stays as it is" : "";
+    const verb = record.archived ? "unarchive" : "archive";
     return [
-      { name: "Edit", icon: <Pencil />, not: stays || notEdit(one), act: () => setEditing(one) },
+      { name: "Edit", icon: <Pencil />, not: stays || notEdit(record), act: () => setEditing(record) },
       {
-        name: one.archived ? "Unarchive" : "Archive",
-        icon: one.archived ? <ArchiveRestore /> : <Archive />,
-        not: stays || notControl(one),
-        act: () => void act("POST", `${pathOf(one)}/${verb}`, {}, `${one.archived ? "Unarchived" : "Archived"} ${one.name}`),
+        name: record.archived ? "Unarchive" : "Archive",
+        icon: record.archived ? <ArchiveRestore /> : <Archive />,
+        not: stays || notControl(record),
+        act: () => void act("POST", `${pathOf(record)}/${verb}`, {}, `${record.archived ? "Unarchived" : "Archived"} ${record.name}`),
       },
       {
         name: "Delete",
         icon: <Trash2 />,
         danger: true,
-        not: stays || (held(one) ? "holds experiments" : notControl(one)),
-        act: () => void remove(one),
+        not: stays || (held(record) ? "holds experiments" : notControl(record)),
+        act: () => void remove(record),
       },
     ];
   };
   return { items, editing, stop: () => setEditing(null) };
 }
 
-export function Edit({ one, path, described, onClose }: { one: Kept; path: string; described?: string; onClose: () => void }) {
+export function Edit({ record, path, described, onClose }: { record: Kept; path: string; described?: string; onClose: () => void }) {
   const act = useAct();
   const save = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
-    if (await act("PATCH", path, Object.fromEntries(new FormData(event.currentTarget)), `Saved ${one.name}`)) onClose();
+    if (await act("PATCH", path, Object.fromEntries(new FormData(event.currentTarget)), `Saved ${record.name}`)) onClose();
   };
   return (
-    <Dialog title={`Edit ${one.name}`} onClose={onClose}>
+    <Dialog title={`Edit ${record.name}`} onClose={onClose}>
       <form onSubmit={(event) => void save(event)}>
-        <TextField label="Name" name="name" defaultValue={one.name} required maxLength={80} />
+        <TextField label="Name" name="name" defaultValue={record.name} required maxLength={80} />
         {described !== undefined && <TextField label="Description" name="description" defaultValue={described} />}
         <DialogFoot onClose={onClose}>Save</DialogFoot>
       </form>

@@ -9,21 +9,21 @@ import { TextArea, TextField } from "../../ui/field";
 import { useAct } from "../settings/change";
 import type { Project } from ".";
 
-export function ProjectNotes({ one, onClose }: { one: Project; onClose: () => void }) {
+export function ProjectNotes({ project, onClose }: { project: Project; onClose: () => void }) {
   const act = useAct();
-  const not = useRights()("edit_project", one);
-  const put = (notes: Project["notes"], said: string) => act("PUT", `projects/${one.id}/notes`, { notes }, said);
+  const not = useRights()("edit_project", project);
+  const put = (notes: Project["notes"], done: string) => act("PUT", `projects/${project.id}/notes`, { notes }, done);
   const add = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = event.currentTarget;
-    const told = new FormData(form);
-    if (await put([...one.notes, { name: String(told.get("name")), contents: String(told.get("contents")) }], "Added the note"))
+    const fields = new FormData(form);
+    if (await put([...project.notes, { name: String(fields.get("name")), contents: String(fields.get("contents")) }], "Added the note"))
       form.reset();
   };
   return (
-    <Dialog title={`Notes of ${one.name}`} wide onClose={onClose}>
+    <Dialog title={`Notes of ${project.name}`} wide onClose={onClose}>
       <div className="stack" style={{ maxHeight: "45vh", overflow: "auto" }}>
-        {one.notes.map((note, at) => (
+        {project.notes.map((note, at) => (
           <article key={at} className="prose">
             <h3 className="check">
               {note.name}
@@ -33,7 +33,7 @@ export function ProjectNotes({ one, onClose }: { one: Project; onClose: () => vo
                 not={not}
                 onClick={() =>
                   void put(
-                    one.notes.filter((_, other) => other !== at),
+                    project.notes.filter((_, other) => other !== at),
                     "Removed the note",
                   )
                 }

@@ -40,17 +40,17 @@ const TOPICS = ["rights", "users"];
 
 /** The roles assigned in a workspace. If roles are not enforced yet, this prepares for it. */
 export function WorkspaceRoles({ id }: { id: number }) {
-  const found = useData<Told>(`roles/workspace/${id}`, TOPICS);
+  const answer = useData<Told>(`roles/workspace/${id}`, TOPICS);
   const not = useRights()("assign_roles", { workspaceId: id });
   const counts = useMe().data?.access?.rbac;
   const [giving, setGiving] = useState(false);
   const act = useAct();
-  const take = (one: Grant) =>
+  const take = (grant: Grant) =>
     void act(
       "POST",
       "roles/remove-assignments",
-      assignment(one.kind, one.id, one.role.roleId, id),
-      `${one.name} is no longer ${one.role.name} here`,
+      assignment(grant.kind, grant.id, grant.role.roleId, id),
+      `${grant.name} is no longer ${grant.role.name} here`,
     );
   return (
     <Card
@@ -67,31 +67,31 @@ export function WorkspaceRoles({ id }: { id: number }) {
           <Note kind="info">Everyone can see everything here. Roles take effect when the cluster runs with STEADFAST_AUTHZ=rbac.</Note>
         </div>
       )}
-      <Loaded found={found}>
-        {(told) => {
-          const grants = listed(told);
+      <Loaded answer={answer}>
+        {(access) => {
+          const grants = listed(access);
           return grants.length ? (
             <Table
               name="Roles in this workspace"
               rows={grants}
-              id={(one) => `${one.kind} ${one.id} ${one.role.roleId}`}
+              id={(grant) => `${grant.kind} ${grant.id} ${grant.role.roleId}`}
               columns={[
                 {
                   id: "who",
                   head: "Who",
                   name: true,
-                  value: (one) => one.name,
-                  cell: (one) => (
-                    <span className="cut" title={one.name}>
-                      <Avatar name={one.name} plain small /> {one.kind === "group" ? `group ${one.name}` : one.name}
+                  value: (grant) => grant.name,
+                  cell: (grant) => (
+                    <span className="cut" title={grant.name}>
+                      <Avatar name={grant.name} plain small /> {grant.kind === "group" ? `group ${grant.name}` : grant.name}
                     </span>
                   ),
                 },
-                { id: "role", head: "Role", width: 180, small: true, cell: (one) => one.role.name, value: (one) => one.role.name },
+                { id: "role", head: "Role", width: 180, small: true, cell: (grant) => grant.role.name, value: (grant) => grant.role.name },
               ]}
               actWidth={110}
-              act={(one) => (
-                <Button small not={not} onClick={() => take(one)}>
+              act={(grant) => (
+                <Button small not={not} onClick={() => take(grant)}>
                   Revoke
                 </Button>
               )}
@@ -113,7 +113,7 @@ function GiveRole({ workspace, onClose }: { workspace: number; onClose: () => vo
   const act = useAct();
   const who = [
     ...(groups.data?.groups.map(({ group }) => [`group ${group.groupId}`, `group ${group.name}`] as const) ?? []),
-    ...(users.data?.users.filter((one) => one.active).map((one) => [`user ${one.id}`, one.username] as const) ?? []),
+    ...(users.data?.users.filter((user) => user.active).map((user) => [`user ${user.id}`, user.username] as const) ?? []),
   ];
   const give = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
@@ -123,7 +123,7 @@ function GiveRole({ workspace, onClose }: { workspace: number; onClose: () => vo
       onClose();
   };
   return (
-    <Dialog title="Assign a role" said="Applies to this workspace and all of its projects." onClose={onClose}>
+    <Dialog title="Assign a role" text="Applies to this workspace and all of its projects." onClose={onClose}>
       <form onSubmit={(event) => void give(event)}>
         <Select above label="Who" name="who" options={who} />
         <Select
@@ -131,7 +131,7 @@ function GiveRole({ workspace, onClose }: { workspace: number; onClose: () => vo
           label="Role"
           name="role"
           options={
-            roles.data?.roles.filter((one) => one.scopeTypeMask.workspace).map((one) => [String(one.roleId), one.name] as const) ?? []
+            roles.data?.roles.filter((role) => role.scopeTypeMask.workspace).map((role) => [String(role.roleId), role.name] as const) ?? []
           }
         />
         <DialogFoot onClose={onClose}>Assign</DialogFoot>
@@ -144,18 +144,18 @@ const assignment = (kind: "user" | "group", id: number, roleId: number, workspac
   [`${kind}RoleAssignments`]: [{ [`${kind}Id`]: id, roleAssignment: { role: { roleId }, scopeWorkspaceId: workspace } }],
 });
 
-function listed(told: Told): Grant[] {
-  return told.assignments.flatMap(({ role, userRoleAssignments, groupRoleAssignments }) => [
+function listed(access: Told): Grant[] {
+  return access.assignments.flatMap(({ role, userRoleAssignments, groupRoleAssignments }) => [
     ...groupRoleAssignments.map(({ groupId: id }) => ({
       kind: "group" as const,
       id,
-      name: told.groups.find((one) => one.groupId === id)?.name ?? String(id),
+      name: access.groups.find((group) => group.groupId === id)?.name ?? String(id),
       role,
     })),
     ...userRoleAssignments.map(({ userId: id }) => ({
       kind: "user" as const,
       id,
-      name: told.usersAssignedDirectly.find((one) => one.id === id)?.username ?? String(id),
+      name: access.usersAssignedDirectly.find((user) => user.id === id)?.username ?? String(id),
       role,
     })),
   ]);

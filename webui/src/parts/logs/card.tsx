@@ -33,8 +33,8 @@ export function CauseCard({ cause, onLine, code, machine }: Props) {
         <h2>
           <StateIcon state="ERROR" /> {headline(cause)}
         </h2>
-        <p className="quote" title={cause.said.log}>
-          {cause.said.log}
+        <p className="quote" title={cause.line.log}>
+          {cause.line.log}
         </p>
         <p className="sm ink2 facts">{facts.join(" · ")}</p>
         {before && (
@@ -43,8 +43,8 @@ export function CauseCard({ cause, onLine, code, machine }: Props) {
           </p>
         )}
         <div className="toolbar">
-          <Button small icon={<ArrowRight />} onClick={() => onLine(cause.said.id)}>
-            Log line {cause.said.number.toLocaleString("en")}
+          <Button small icon={<ArrowRight />} onClick={() => onLine(cause.line.id)}>
+            Log line {cause.line.number.toLocaleString("en")}
           </Button>
           {place && code && (
             <LinkButton small icon={<FileCode2 />} to={code}>
@@ -56,7 +56,7 @@ export function CauseCard({ cause, onLine, code, machine }: Props) {
               The machine at that time
             </LinkButton>
           )}
-          <CopyButton label="Copy report" text={[headline(cause), cause.said.log, ...facts, location.href].join("\n")} />
+          <CopyButton label="Copy report" text={[headline(cause), cause.line.log, ...facts, location.href].join("\n")} />
         </div>
       </div>
       {cause.ranks.length > 1 && <Ranks cause={cause} />}
@@ -64,25 +64,27 @@ export function CauseCard({ cause, onLine, code, machine }: Props) {
   );
 }
 
-function factsOf({ place, agentId, said }: Cause): string[] {
+function factsOf({ place, agentId, line }: Cause): string[] {
   const at =
     place &&
     `${shortPath(place.file)}, line ${place.line}${place.function && place.function !== "<module>" ? `, in ${place.function}` : ""}`;
-  return [at, agentId, clock(said.timestamp)].filter((fact): fact is string => Boolean(fact));
+  return [at, agentId, clock(line.timestamp)].filter((fact): fact is string => Boolean(fact));
 }
 
 /** When each rank last wrote a line, as bars over the last moments. */
 function Ranks({ cause }: { cause: Cause }) {
-  const named = cause.ranks.filter((one) => one.rankId !== null);
-  const ended = (one: RankEnd) => Date.parse(one.failedTimestamp ?? one.lastTimestamp);
+  const named = cause.ranks.filter((rank) => rank.rankId !== null);
+  const ended = (rankEnd: RankEnd) => Date.parse(rankEnd.failedTimestamp ?? rankEnd.lastTimestamp);
   const began = Date.parse(cause.first.timestamp);
   const last = Math.max(...named.map(ended), began + LEAST_MS * (1 - FIRST_AT));
   const span = (last - began) / (1 - FIRST_AT);
-  const share = (one: RankEnd) => Math.min(Math.max((ended(one) - (last - span)) / span, 0), 1);
-  const after = named.filter((one) => one.rankId !== cause.rankId && ended(one) >= began).length;
-  const isFirst = (one: RankEnd) => one.rankId === cause.rankId;
+  const share = (rankEnd: RankEnd) => Math.min(Math.max((ended(rankEnd) - (last - span)) / span, 0), 1);
+  const after = named.filter((rankEnd) => rankEnd.rankId !== cause.rankId && ended(rankEnd) >= began).length;
+  const isFirst = (rankEnd: RankEnd) => rankEnd.rankId === cause.rankId;
   const shown =
-    named.length > MOST_RANKS ? [...named.filter(isFirst), ...named.filter((one) => !isFirst(one)).slice(0, MOST_RANKS - 1)] : named;
+    named.length > MOST_RANKS
+      ? [...named.filter(isFirst), ...named.filter((rankEnd) => !isFirst(rankEnd)).slice(0, MOST_RANKS - 1)]
+      : named;
   return (
     <div>
       <p className="sm over">
@@ -96,14 +98,14 @@ function Ranks({ cause }: { cause: Cause }) {
         )}
       </p>
       <ul className="rks">
-        {shown.map((one) => {
-          const told = `rank ${one.rankId}, ${one.agentId ?? "somewhere"}: ${one.failedTimestamp ? "failed" : "last line"} at ${clock(one.failedTimestamp ?? one.lastTimestamp)}`;
+        {shown.map((rankEnd) => {
+          const label = `rank ${rankEnd.rankId}, ${rankEnd.agentId ?? "somewhere"}: ${rankEnd.failedTimestamp ? "failed" : "last line"} at ${clock(rankEnd.failedTimestamp ?? rankEnd.lastTimestamp)}`;
           return (
-            <li key={one.rankId} className={isFirst(one) ? "first" : ""} title={told}>
-              <span aria-hidden>{one.rankId}</span>
-              <em role="img" aria-label={told}>
-                <i style={{ width: `${share(one) * 100}%` }} />
-                <b style={{ left: `${share(one) * 100}%` }} />
+            <li key={rankEnd.rankId} className={isFirst(rankEnd) ? "first" : ""} title={label}>
+              <span aria-hidden>{rankEnd.rankId}</span>
+              <em role="img" aria-label={label}>
+                <i style={{ width: `${share(rankEnd) * 100}%` }} />
+                <b style={{ left: `${share(rankEnd) * 100}%` }} />
               </em>
             </li>
           );

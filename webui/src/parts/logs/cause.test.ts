@@ -15,14 +15,20 @@ const line = (id: number, rankId: number | null, log: string, at = id): Line => 
   stdtype: "stderr",
   log,
 });
-const told = (id: number, log: string) => ({ id: String(id), number: id, timestamp: new Date(id * 1000).toISOString(), level: null, log });
+const lineOf = (id: number, log: string) => ({
+  id: String(id),
+  number: id,
+  timestamp: new Date(id * 1000).toISOString(),
+  level: null,
+  log,
+});
 const CAUSE: Cause = {
   allocationId: "1.a.1",
   agentId: "node-1",
   rankId: 1,
   words: "GPU memory ran out",
-  first: told(2, "Traceback"),
-  said: told(7, "OutOfMemoryError"),
+  first: lineOf(2, "Traceback"),
+  line: lineOf(7, "OutOfMemoryError"),
   place: { file: "/runs/1/workdir/model/attention.py", line: 88, function: "forward" },
   before: null,
   ranks: [],
@@ -40,14 +46,14 @@ const LINES = [
 ];
 
 test("a traceback marks head, frames and end, those of the cause separately, even with other writers in between", () => {
-  const found = marksOf(LINES, CAUSE);
-  expect(LINES.map((one) => found.get(one.id)?.mark ?? "-")).toEqual(["-", "head", "-", "own", "", "frame", "said", "head", "-"]);
-  expect(LINES.filter((one) => found.get(one.id)?.isCause).map((one) => one.id)).toEqual([2, 4, 5, 6, 7]);
+  const marks = marksOf(LINES, CAUSE);
+  expect(LINES.map((line) => marks.get(line.id)?.mark ?? "-")).toEqual(["-", "head", "-", "own", "", "frame", "said", "head", "-"]);
+  expect(LINES.filter((line) => marks.get(line.id)?.isCause).map((line) => line.id)).toEqual([2, 4, 5, 6, 7]);
   expect(marksOf(LINES, null).get(7)).toEqual({ mark: "said", isCause: false });
 });
 
 test("lines of other ranks after the failure follow from it", () => {
-  expect(LINES.filter((one) => follows(one, CAUSE)).map((one) => one.id)).toEqual([3, 8]);
+  expect(LINES.filter((line) => follows(line, CAUSE)).map((line) => line.id)).toEqual([3, 8]);
   expect(follows({ ...LINES[7]!, allocationId: "1.a.2" }, CAUSE)).toBe(false);
   // Printed before the failure, but it arrived later.
   expect(follows(line(20, 0, "step", 1), CAUSE)).toBe(false);

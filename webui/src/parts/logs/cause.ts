@@ -23,7 +23,7 @@ export interface Cause {
   rankId: number | null;
   words: string;
   first: Told;
-  said: Told;
+  line: Told;
   place: { file: string; line: number; function: string } | null;
   before: Told | null;
   ranks: RankEnd[];
@@ -44,9 +44,9 @@ const writer = (line: Line) => `${line.allocationId} ${line.rankId}`;
 
 /** The marks of lines, by id. Lines of several ranks may be interleaved. */
 export function marksOf(lines: Line[], cause: Cause | null): Map<number, Marked> {
-  const found = new Map<number, Marked>();
+  const marks = new Map<number, Marked>();
   const open = new Set<string>();
-  const [from, to] = cause ? [Number(cause.first.id), Number(cause.said.id)] : [1, 0];
+  const [from, to] = cause ? [Number(cause.first.id), Number(cause.line.id)] : [1, 0];
   for (const line of lines) {
     const who = writer(line);
     const text = line.log.replace(RANK, "");
@@ -64,9 +64,9 @@ export function marksOf(lines: Line[], cause: Cause | null): Map<number, Marked>
       }
     }
     if (isCause && line.id === to) mark = "said";
-    if (mark || isCause) found.set(line.id, { mark, isCause });
+    if (mark || isCause) marks.set(line.id, { mark, isCause });
   }
-  return found;
+  return marks;
 }
 
 /** Whether a line of another rank follows from the failure. */

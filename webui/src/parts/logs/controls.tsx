@@ -130,9 +130,9 @@ function Looks({
 }
 
 function levelsOf(levels: Record<string, number>): [string, string][] {
-  const known = LEVELS.map((name) => [name, levels[`LOG_LEVEL_${name}`] ?? 0] as const);
-  const above = (at: number) => known.slice(at).reduce((sum, [, count]) => sum + count, 0);
-  const words = known.map(([name], at): [string, string] => [name, `${name} and above (${above(at).toLocaleString("en")})`]);
+  const counts = LEVELS.map((name) => [name, levels[`LOG_LEVEL_${name}`] ?? 0] as const);
+  const above = (at: number) => counts.slice(at).reduce((sum, [, count]) => sum + count, 0);
+  const words = counts.map(([name], at): [string, string] => [name, `${name} and above (${above(at).toLocaleString("en")})`]);
   return [["", "all"], ...words];
 }
 
@@ -213,7 +213,7 @@ function More({ used, children, filters, summary, params, onChange, onHit, onCop
             value={filters[name]}
             options={[
               ["", "all"],
-              ...[...new Set([...values(summary), filters[name]])].filter(Boolean).map((one): [string, string] => [one, one]),
+              ...[...new Set([...values(summary), filters[name]])].filter(Boolean).map((value): [string, string] => [value, value]),
             ]}
             onChange={(value) => onChange({ [name]: value })}
           />

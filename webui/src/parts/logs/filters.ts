@@ -29,7 +29,7 @@ const atLeast = (level: string) => (level ? LEVELS.slice(LEVELS.indexOf(level)) 
 
 function chosen(filters: Filters) {
   return {
-    levels: atLeast(filters.level).map((one) => `LOG_LEVEL_${one}`),
+    levels: atLeast(filters.level).map((level) => `LOG_LEVEL_${level}`),
     rankIds: filters.rank,
     agentIds: filters.agent,
     allocationIds: filters.run,

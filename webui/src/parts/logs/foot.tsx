@@ -30,7 +30,7 @@ export function Foot({ reading, summary, view, filters, command, line, onContext
     <div className="logfoot">
       <span className="seen tn">{placed(summary, view)}</span>
       <span role="status" className="cut">
-        {said(reading, summary, isFiltered(filters))}
+        {position(reading, summary, isFiltered(filters))}
       </span>
       {line && <Chosen line={line} onContext={onContext} onCopy={onCopy} onWhole={onWhole} />}
       <span className="sp" />
@@ -44,9 +44,9 @@ function placed(summary: Summary, { first, last }: View): string {
   return first && last ? `Lines ${count(first)} to ${count(last)} of ${count(end)}` : many(end, "line");
 }
 
-function said(reading: Reading, summary: Summary, filtered: boolean): string {
+function position(reading: Reading, summary: Summary, filtered: boolean): string {
   if (reading.searched) return `searched up to line ${count(reading.searched)} of ${count(summary.lastNumber)}`;
-  if (reading.told) return reading.told;
+  if (reading.announced) return reading.announced;
   const fit = filtered ? `${many(reading.lines.length, "matching line")} loaded,  ` : "";
   return fit + (reading.over ? "complete" : reading.following ? "following" : "not following");
 }

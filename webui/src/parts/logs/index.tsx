@@ -37,7 +37,7 @@ interface Props {
 export function Logs(props: Props) {
   const [over, setOver] = useState(false);
   const { source, failed } = props;
-  const found = useQuery({
+  const answer = useQuery({
     queryKey: ["log", source],
     queryFn: () => get<Summary>(`${source}/logs/summary`),
     refetchInterval: over ? false : FRESH_MS,
@@ -50,9 +50,9 @@ export function Logs(props: Props) {
     refetchInterval: over ? false : FRESH_MS,
   });
   // If the cause cannot be loaded, show the log without it.
-  if (failed && cause.isPending) return <Loaded found={cause}>{() => null}</Loaded>;
+  if (failed && cause.isPending) return <Loaded answer={cause}>{() => null}</Loaded>;
   return (
-    <Loaded found={found}>
+    <Loaded answer={answer}>
       {(summary) => <Log key={source} {...props} summary={summary} cause={cause.data ?? null} onOver={setOver} />}
     </Loaded>
   );
@@ -92,7 +92,7 @@ function Log({ source, command, summary, cause, onOver }: LogProps) {
   const frame = useRef<HTMLDivElement>(null);
   useFill(frame, cause);
   useEffect(() => onOver(reading.over), [onOver, reading.over]);
-  const line = reading.lines.find((one) => one.id === chosen);
+  const line = reading.lines.find((line) => line.id === chosen);
 
   const leap = (id: string | null) => {
     if (id === null) return;
@@ -105,9 +105,11 @@ function Log({ source, command, summary, cause, onOver }: LogProps) {
   const next = async (wanted: Record<string, unknown>[], back: boolean, what: string) => {
     const from = chosen ?? reading.lines[0]?.id ?? 0;
     const pages = await Promise.all(
-      wanted.map((one) => (back ? asked(one).before({ beforeId: from }, 1) : asked(one).behind({ afterId: chosen ?? from - 1 }, 1))),
+      wanted.map((filters) =>
+        back ? asked(filters).before({ beforeId: from }, 1) : asked(filters).behind({ afterId: chosen ?? from - 1 }, 1),
+      ),
     );
-    const ids = pages.flatMap((page) => page.lines.map((one) => one.id));
+    const ids = pages.flatMap((page) => page.lines.map((line) => line.id));
     if (!ids.length) return reading.tell(`No ${what} ${back ? "before" : "behind"} this line.`);
     const id = back ? Math.max(...ids) : Math.min(...ids);
     change({ line: String(id) });
@@ -129,7 +131,7 @@ function Log({ source, command, summary, cause, onOver }: LogProps) {
     clearTimeout(later.current);
     later.current = setTimeout(() => reading.go({ number }), SETTLED_MS);
   };
-  const isAtCause = cause !== null && !reading.following && reading.goal?.id === Number(cause.said.id);
+  const isAtCause = cause !== null && !reading.following && reading.goal?.id === Number(cause.line.id);
   const links = useLinks(cause);
   const copy = () => void copyLines(reading.lines).then(() => toast({ text: `${many(reading.lines.length, "line")} copied.` }));
 
@@ -148,7 +150,7 @@ function Log({ source, command, summary, cause, onOver }: LogProps) {
           onChange={change}
           onHit={hit}
           onPlace={(place) => {
-            if (place === "cause") leap(cause!.said.id);
+            if (place === "cause") leap(cause!.line.id);
             else if (place === "errors") error(false);
             else if (place) reading.go(place);
           }}
@@ -212,7 +214,7 @@ const ERRORS = [{ levels: ["LOG_LEVEL_ERROR", "LOG_LEVEL_CRITICAL"] }, { searchT
 function openingOf(params: URLSearchParams, cause: Cause | null): Target {
   const at = params.get("at");
   if (at) return { at };
-  return cause && !isFiltered(filtersOf(params)) ? { id: Number(cause.said.id) } : "end";
+  return cause && !isFiltered(filtersOf(params)) ? { id: Number(cause.line.id) } : "end";
 }
 
 /** Addresses of the code at the cause, and of the machine metrics at that time; for trials only. */
@@ -249,7 +251,7 @@ function useFill(frame: React.RefObject<HTMLDivElement | null>, again: unknown) 
   }, [fill, again]);
 }
 
-const asText = (one: Line) =>
-  `[${one.timestamp}]${one.rankId === null ? "" : ` [rank=${one.rankId}]`} || ${one.level ? `${one.level}: ` : ""}${plain(one.log)}\n`;
+const asText = (line: Line) =>
+  `[${line.timestamp}]${line.rankId === null ? "" : ` [rank=${line.rankId}]`} || ${line.level ? `${line.level}: ` : ""}${plain(line.log)}\n`;
 
 const copyLines = async (lines: Line[]) => navigator.clipboard?.writeText(lines.map(asText).join(""));

@@ -7,9 +7,9 @@ import type { Line } from "./window";
 type Span = [number, number];
 
 function spansOf(text: string, part: string): Span[] {
-  const found: Span[] = [];
-  for (let at = part ? text.indexOf(part) : -1; at >= 0; at = text.indexOf(part, at + part.length)) found.push([at, at + part.length]);
-  return found;
+  const spans: Span[] = [];
+  for (let at = part ? text.indexOf(part) : -1; at >= 0; at = text.indexOf(part, at + part.length)) spans.push([at, at + part.length]);
+  return spans;
 }
 
 /** The text with its hits highlighted; `from` is the offset of the text within the line. */
@@ -26,16 +26,16 @@ function marked(text: string, from: number, spans: Span[]): ReactNode {
 }
 
 function Text({ text, hits, part }: { text: string; hits?: Span[]; part: string }) {
-  const found = stretches(text);
-  const clean = found.map((one) => one.text).join("");
+  const parts = stretches(text);
+  const clean = parts.map((stretch) => stretch.text).join("");
   // The server's offsets refer to the raw text; they do not apply once escape sequences are removed.
   const spans = part ? spansOf(clean, part) : clean === text ? (hits ?? []) : [];
   let from = 0;
-  return found.map((one, at) => {
-    const shown = marked(one.text, from, spans);
-    from += one.text.length;
-    return one.style ? (
-      <span key={at} className={one.style}>
+  return parts.map((stretch, at) => {
+    const shown = marked(stretch.text, from, spans);
+    from += stretch.text.length;
+    return stretch.style ? (
+      <span key={at} className={stretch.style}>
         {shown}
       </span>
     ) : (

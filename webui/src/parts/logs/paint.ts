@@ -21,7 +21,7 @@ const COLOURS = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "
 
 /** A control character as its symbol. */
 const pictured = (text: string) =>
-  text.replace(CONTROL, (one) => String.fromCharCode(one === "\x7f" ? 0x2421 : 0x2400 + one.charCodeAt(0)));
+  text.replace(CONTROL, (character) => String.fromCharCode(character === "\x7f" ? 0x2421 : 0x2400 + character.charCodeAt(0)));
 
 /** The first 16 of the 256 colours are ours; the others, and true colour, become the theme's text colour. */
 function colour(kind: string, name: string | null): string {
@@ -42,5 +42,5 @@ export function stretches(text: string): Stretch[] {
 /** The text without styles. */
 export const plain = (text: string) =>
   stretches(text)
-    .map((one) => one.text)
+    .map((stretch) => stretch.text)
     .join("");

@@ -4,7 +4,7 @@ interface Rank {
 }
 
 /** The ranks of a task: what its launcher wrote itself belongs to none. */
-export const ranksOf = <T extends Rank>(ranks: T[]) => ranks.filter((one) => one.rankId !== null);
+export const ranksOf = <T extends Rank>(ranks: T[]) => ranks.filter((rank) => rank.rankId !== null);
 
 /** How many ranks failed. */
-export const failedRanks = (ranks: Rank[]) => ranksOf(ranks).filter((one) => one.failedTimestamp).length;
+export const failedRanks = (ranks: Rank[]) => ranksOf(ranks).filter((rank) => rank.failedTimestamp).length;

@@ -26,7 +26,7 @@ export interface Reading extends Stretch {
   /** The line of the last jump; `turn` distinguishes two jumps to the same line. */
   goal: { id: number; turn: number } | null;
   /** A message to the user; cleared by the next move. */
-  told: string;
+  announced: string;
   tell: (word: string) => void;
   tellSearched: (number: number) => void;
   go: (target: Target) => void;
@@ -46,7 +46,7 @@ export function useReading(path: string, wanted: Record<string, unknown>, openin
   const [searched, setSearched] = useState(0);
   const [over, setOver] = useState(false);
   const [came, setCame] = useState(0);
-  const [told, setTold] = useState("");
+  const [announced, setTold] = useState("");
   const [following, setFollowing] = useState(false);
   const [goal, setGoal] = useState<Reading["goal"]>(null);
   const now = useRef({ held, following, growing: 0, turn: 0, seen: 0, counted });
@@ -89,15 +89,15 @@ export function useReading(path: string, wanted: Record<string, unknown>, openin
     (target: Target) => {
       now.current.turn += 1;
       void attempt(async (source, isNew) => {
-        const found = await windowAt(source, target);
+        const opened = await windowAt(source, target);
         if (!isNew()) return;
-        const { lines, ended } = completed(found.stretch.lines, found.stretch.atEnd);
-        show({ lines, atStart: found.stretch.atStart, atEnd: ended });
+        const { lines, ended } = completed(opened.stretch.lines, opened.stretch.atEnd);
+        show({ lines, atStart: opened.stretch.atStart, atEnd: ended });
         const follow = target === "end";
         now.current.following = follow;
         setFollowing(follow);
         if (follow) setCame(0);
-        setGoal({ id: found.goal ?? lines.at(-1)?.id ?? 0, turn: now.current.turn });
+        setGoal({ id: opened.goal ?? lines.at(-1)?.id ?? 0, turn: now.current.turn });
       });
     },
     [attempt, completed, show],
@@ -110,10 +110,10 @@ export function useReading(path: string, wanted: Record<string, unknown>, openin
       now.current.growing = turn;
       void attempt(async (source, isNew) => {
         const [first, last] = [held.lines[0]!.id, held.lines.at(-1)!.id];
-        const found = await (back ? source.before({ beforeId: first }, PAGE) : source.behind({ afterId: last }, PAGE));
+        const page = await (back ? source.before({ beforeId: first }, PAGE) : source.behind({ afterId: last }, PAGE));
         if (!isNew()) return;
-        if (back) return show(before(now.current.held, found.lines, found.ended));
-        const { lines, ended } = completed(found.lines, found.ended);
+        if (back) return show(before(now.current.held, page.lines, page.ended));
+        const { lines, ended } = completed(page.lines, page.ended);
         show(behind(now.current.held, lines, ended, now.current.counted));
         if (ended) setCame(0);
       }).finally(() => {
@@ -164,7 +164,7 @@ export function useReading(path: string, wanted: Record<string, unknown>, openin
     came,
     following,
     goal,
-    told,
+    announced,
     tell: setTold,
     tellSearched: setSearched,
     go,
@@ -175,12 +175,12 @@ export function useReading(path: string, wanted: Record<string, unknown>, openin
 
 async function windowAt(source: Source, target: Target): Promise<{ stretch: Stretch; goal: number | null }> {
   if (target === "end") {
-    const found = await source.before({}, PAGE);
-    return { stretch: { lines: found.lines, atStart: found.ended, atEnd: true }, goal: null };
+    const page = await source.before({}, PAGE);
+    return { stretch: { lines: page.lines, atStart: page.ended, atEnd: true }, goal: null };
   }
   if (target === "start") {
-    const found = await source.behind({}, PAGE);
-    return { stretch: { lines: found.lines, atStart: true, atEnd: found.ended }, goal: found.lines[0]?.id ?? null };
+    const page = await source.behind({}, PAGE);
+    return { stretch: { lines: page.lines, atStart: true, atEnd: page.ended }, goal: page.lines[0]?.id ?? null };
   }
   const id = await idOf(source, target);
   if (id === null) return windowAt(source, "end");

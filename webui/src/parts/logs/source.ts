@@ -47,8 +47,8 @@ export class Source {
 
   /** Lines before a line, or the last ones, in log order. */
   async before(place: { beforeId?: number }, limit: number) {
-    const found = await this.pages({ ...place, ...DOWN }, limit, "beforeId");
-    return { lines: found.lines.reverse(), ended: found.ended };
+    const page = await this.pages({ ...place, ...DOWN }, limit, "beforeId");
+    return { lines: page.lines.reverse(), ended: page.ended };
   }
 
   private async pages(place: Parameters, limit: number, cursor: string): Promise<{ lines: Line[]; ended: boolean }> {
@@ -89,6 +89,6 @@ function ofStream(line: LogLine): Line {
 }
 
 export const whole = async (path: string, line: Line): Promise<string> => {
-  const found = await get<Page>(`${path}/logs/page${query({ afterId: line.id - 1, limit: 1, whole: true })}`);
-  return found.lines[0]?.log ?? line.log;
+  const page = await get<Page>(`${path}/logs/page${query({ afterId: line.id - 1, limit: 1, whole: true })}`);
+  return page.lines[0]?.log ?? line.log;
 };

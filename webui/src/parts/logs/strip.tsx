@@ -53,14 +53,19 @@ export function Strip({ summary, view, onGo }: Props) {
       onPointerMove={(event) => event.buttons === 1 && go(at(event))}
     >
       {summary.marks.map(({ part, errors, warnings }) => (
-        <i key={part} className={errors ? "error" : "warning"} style={{ top: `${(part / PARTS) * 100}%` }} title={said(errors, warnings)} />
+        <i
+          key={part}
+          className={errors ? "error" : "warning"}
+          style={{ top: `${(part / PARTS) * 100}%` }}
+          title={counts(errors, warnings)}
+        />
       ))}
       <b style={{ top: `${share(here - 1) * 100}%`, height: `max(6px, ${(share(view.last) - share(here - 1)) * 100}%)` }} />
     </div>
   );
 }
 
-const said = (errors: number, warnings: number) =>
+const counts = (errors: number, warnings: number) =>
   [errors && (errors === 1 ? "1 error" : `${errors} errors`), warnings && (warnings === 1 ? "1 warning" : `${warnings} warnings`)]
     .filter(Boolean)
     .join(", ");

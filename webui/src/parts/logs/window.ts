@@ -66,8 +66,8 @@ export type Row =
       lines: Line[];
     };
 
-const same = (one: Line, other: Line) =>
-  one.log === other.log && one.level === other.level && one.rankId === other.rankId && one.stdtype === other.stdtype;
+const same = (line: Line, other: Line) =>
+  line.log === other.log && line.level === other.level && line.rankId === other.rankId && line.stdtype === other.stdtype;
 
 /** PyTorch prefixes each line of a traceback that ends a distributed process with the rank. */
 export const RANK = /^\[rank\d+\]: ?/;

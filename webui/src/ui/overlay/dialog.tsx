@@ -4,7 +4,7 @@ import { type FormEvent, useId, useRef, useState } from "react";
 import { Button } from "../button";
 import type { DialogProps, Question } from "../dialog";
 
-export function DialogBox({ title, said, onClose, children, foot, wide, className = "" }: DialogProps & { className?: string }) {
+export function DialogBox({ title, text, onClose, children, foot, wide, className = "" }: DialogProps & { className?: string }) {
   return (
     <Dialog.Root open onOpenChange={(open) => !open && onClose()}>
       <Dialog.Portal>
@@ -12,7 +12,7 @@ export function DialogBox({ title, said, onClose, children, foot, wide, classNam
         <Dialog.Viewport className="dialog-place">
           <Dialog.Popup className={`dialog ${wide ? "wide" : ""} ${className}`}>
             <Dialog.Title>{title}</Dialog.Title>
-            {said && <Dialog.Description className="said">{said}</Dialog.Description>}
+            {text && <Dialog.Description className="said">{text}</Dialog.Description>}
             {children && <div className="body">{children}</div>}
             {foot && <footer>{foot}</footer>}
           </Dialog.Popup>

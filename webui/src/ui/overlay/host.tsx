@@ -24,13 +24,13 @@ export function Host() {
   const [asked, setAsked] = useState<Asked[]>([]);
   useEffect(
     () =>
-      beHost((told) => {
-        if (told.kind === "question") setAsked((before) => [...before, told]);
+      beHost((toast) => {
+        if (toast.kind === "question") setAsked((before) => [...before, toast]);
         else
           manager.add({
-            data: told.toast,
-            timeout: told.toast.kind === "error" ? 0 : SHOWN_MS,
-            priority: told.toast.kind === "error" ? "high" : "low",
+            data: toast.toast,
+            timeout: toast.toast.kind === "error" ? 0 : SHOWN_MS,
+            priority: toast.toast.kind === "error" ? "high" : "low",
           });
       }),
     [],
@@ -57,7 +57,7 @@ function Toasts() {
   const navigate = useNavigate();
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
-      const last = toasts.find((one) => one.data?.undo);
+      const last = toasts.find((toast) => toast.data?.undo);
       if (event.key === "u" && last && !isTyping(event)) act(last.id, last.data!.undo!);
     };
     document.addEventListener("keydown", onKey);
@@ -72,23 +72,23 @@ function Toasts() {
   return (
     <Toast.Portal>
       <Toast.Viewport className="toasts">
-        {toasts.map((one) => {
-          const { text, kind = "done", undo, action } = one.data!;
+        {toasts.map((toast) => {
+          const { text, kind = "done", undo, action } = toast.data!;
           return (
-            <Toast.Root key={one.id} toast={one} className={`toast ${kind}`} swipeDirection="right">
+            <Toast.Root key={toast.id} toast={toast} className={`toast ${kind}`} swipeDirection="right">
               {ICONS[kind]}
               <Toast.Description render={<div className="words" />}>{text}</Toast.Description>
               {undo && (
-                <Button small keys="U" tip="Undo" onClick={() => act(one.id, undo)}>
+                <Button small keys="U" tip="Undo" onClick={() => act(toast.id, undo)}>
                   Undo
                 </Button>
               )}
               {action && (
-                <Button small onClick={() => act(one.id, () => (action.to ? navigate(action.to) : action.act?.()))}>
+                <Button small onClick={() => act(toast.id, () => (action.to ? navigate(action.to) : action.act?.()))}>
                   {action.name}
                 </Button>
               )}
-              <IconButton icon={<X />} label="Close" onClick={() => close(one.id)} />
+              <IconButton icon={<X />} label="Close" onClick={() => close(toast.id)} />
             </Toast.Root>
           );
         })}
@@ -109,9 +109,9 @@ function Tips() {
       setOver(null);
     };
     const come = (target: Element, rest: number) => {
-      const found = target.closest?.<HTMLElement>("[data-tip]") ?? null;
+      const element = target.closest?.<HTMLElement>("[data-tip]") ?? null;
       leave();
-      if (found) timer = setTimeout(() => found.isConnected && setOver(found), rest);
+      if (element) timer = setTimeout(() => element.isConnected && setOver(element), rest);
     };
     const point = (event: Event) => come(event.target as Element, REST_MS);
     const inFocus = (target: Element) => target.matches?.(":focus-visible") && come(target, 0);

@@ -22,8 +22,8 @@ export function MenuBox({ anchor, label, items, onClose }: { anchor: Anchor; lab
       <Menu.Portal>
         <Menu.Positioner className="over" anchor={anchor} align="end" sideOffset={4} collisionPadding={8}>
           <Menu.Popup className="menu-box" aria-label={label} finalFocus={anchor}>
-            {items.map((one, at) => (
-              <Fragment key={one?.name ?? at}>{one ? <Entry one={one} /> : <Menu.Separator />}</Fragment>
+            {items.map((item, at) => (
+              <Fragment key={item?.name ?? at}>{item ? <Entry menuItem={item} /> : <Menu.Separator />}</Fragment>
             ))}
           </Menu.Popup>
         </Menu.Positioner>
@@ -32,18 +32,18 @@ export function MenuBox({ anchor, label, items, onClose }: { anchor: Anchor; lab
   );
 }
 
-function Entry({ one }: { one: MenuItem }) {
+function Entry({ menuItem }: { menuItem: MenuItem }) {
   const navigate = useNavigate();
   const act = () => {
-    if (one.href) location.assign(one.href);
-    else if (one.to) navigate(one.to);
-    else one.act?.();
+    if (menuItem.href) location.assign(menuItem.href);
+    else if (menuItem.to) navigate(menuItem.to);
+    else menuItem.act?.();
   };
   return (
-    <Menu.Item className={`mi ${one.danger ? "bad" : ""}`} disabled={Boolean(one.not)} label={one.name} onClick={act}>
-      {one.checked === undefined ? one.icon : one.checked ? <Check /> : <span style={{ width: 16 }} />}
-      <span className="cut">{one.name}</span>
-      {one.not ? <span className="why">{one.not}</span> : one.keys ? <Keys keys={one.keys} /> : null}
+    <Menu.Item className={`mi ${menuItem.danger ? "bad" : ""}`} disabled={Boolean(menuItem.not)} label={menuItem.name} onClick={act}>
+      {menuItem.checked === undefined ? menuItem.icon : menuItem.checked ? <Check /> : <span style={{ width: 16 }} />}
+      <span className="cut">{menuItem.name}</span>
+      {menuItem.not ? <span className="why">{menuItem.not}</span> : menuItem.keys ? <Keys keys={menuItem.keys} /> : null}
     </Menu.Item>
   );
 }

@@ -9,7 +9,7 @@ const MOST = 1000;
 const STEP = 16;
 
 export function Head<T>({
-  one,
+  column,
   pin,
   className = "",
   sorts,
@@ -18,7 +18,7 @@ export function Head<T>({
   onSort,
   onResize,
 }: {
-  one: Column<T>;
+  column: Column<T>;
   pin?: CSSProperties;
   className?: string;
   sorts: readonly Sort[];
@@ -27,32 +27,32 @@ export function Head<T>({
   onSort: (sorts: Sort[]) => void;
   onResize?: (width: number) => void;
 }) {
-  const place = sorts.findIndex(([id]) => id === one.id);
+  const place = sorts.findIndex(([id]) => id === column.id);
   const sorted = sorts[place];
   const Arrow = sorted?.[1] ? ArrowDown : ArrowUp;
   return (
     <th
       scope="col"
-      className={`${one.num ? "num" : ""} ${className}`}
+      className={`${column.num ? "num" : ""} ${className}`}
       style={pin}
       aria-sort={sorted ? (sorted[1] ? "descending" : "ascending") : undefined}
-      data-column={one.id}
+      data-column={column.id}
     >
       {sortable ? (
         <button
           type="button"
           className="sort"
-          title={`Sort by ${one.head}; with Shift by this too`}
-          onClick={(event) => onSort(sortedBy(sorts, one.id, event.shiftKey))}
+          title={`Sort by ${column.head}; with Shift by this too`}
+          onClick={(event) => onSort(sortedBy(sorts, column.id, event.shiftKey))}
         >
-          <span>{one.head}</span>
+          <span>{column.head}</span>
           {sorted && <Arrow />}
           {sorts.length > 1 && sorted ? place + 1 : ""}
         </button>
       ) : (
-        one.head
+        column.head
       )}
-      {onResize && <Grip name={one.head} width={width} onResize={onResize} />}
+      {onResize && <Grip name={column.head} width={width} onResize={onResize} />}
     </th>
   );
 }

@@ -16,8 +16,8 @@ export interface RowActs {
 }
 
 export function useRowKeys(box: RefObject<HTMLElement | null>, acts: RowActs) {
-  const known = useRef(acts);
-  known.current = acts;
+  const current = useRef(acts);
+  current.current = acts;
   /** The row in focus, if it belongs to this table; without a focused row, the first table answers. */
   const here = (): HTMLElement | null => {
     const row = rowOf(document.activeElement);
@@ -34,14 +34,14 @@ export function useRowKeys(box: RefObject<HTMLElement | null>, acts: RowActs) {
   };
   const act = (key: string) => {
     const row = here();
-    const one = row && known.current.actions?.(Number(row.dataset.row)).find((item) => item?.keys?.toLowerCase() === key);
-    if (one && !one.not) one.act?.();
+    const menuItem = row && current.current.actions?.(Number(row.dataset.row)).find((item) => item?.keys?.toLowerCase() === key);
+    if (menuItem && !menuItem.not) menuItem.act?.();
   };
   useKey({
     j: () => step(1),
     k: () => step(-1),
-    x: () => here() && known.current.choose?.(Number(here()!.dataset.row), false),
-    X: () => here() && known.current.choose?.(Number(here()!.dataset.row), true),
+    x: () => here() && current.current.choose?.(Number(here()!.dataset.row), false),
+    X: () => here() && current.current.choose?.(Number(here()!.dataset.row), true),
     ".": () => here()?.querySelector<HTMLElement>('[data-action="more"]')?.click(),
     p: () => act("p"),
     f: () => act("f"),

@@ -17,7 +17,7 @@ const columns: Column<Row>[] = [
   { id: "name", head: "Name", cell: (row) => row.name, value: (row) => row.name },
   { id: "best", head: "Best", cell: (row) => row.best, value: (row) => row.best },
 ];
-const ids = (found: Row[]) => found.map((row) => row.id);
+const ids = (rows: Row[]) => rows.map((row) => row.id);
 
 test("numbers in names are compared as numbers", () => {
   expect(ids(ordered(rows, columns, [["name", false]]))).toEqual([3, 2, 1]);
@@ -30,8 +30,8 @@ test("unknown values come last, in either direction", () => {
 
 test("groups hold their rows, folded groups show none, and indices count rows only", () => {
   const of = (row: Row) => row.name[0]!;
-  const told = grouped(rows, of, new Set(["b"])).map((item) => (item.kind === "row" ? item.index : `${item.key} ${item.rows.length}`));
-  expect(told).toEqual(["b 2", "a 1", 0]);
+  const items = grouped(rows, of, new Set(["b"])).map((item) => (item.kind === "row" ? item.index : `${item.key} ${item.rows.length}`));
+  expect(items).toEqual(["b 2", "a 1", 0]);
 });
 
 test("a click on a heading reverses its order; with shift it becomes the next sort key", () => {

@@ -12,7 +12,7 @@ function compare(a: Value, b: Value, descending: boolean): number {
 
 export function ordered<T>(rows: T[], columns: Column<T>[], sorts: readonly Sort[]): T[] {
   const by = sorts.flatMap(([id, descending]) => {
-    const value = columns.find((one) => one.id === id)?.value;
+    const value = columns.find((sorted) => sorted.id === id)?.value;
     return value ? [{ value, descending }] : [];
   });
   if (!by.length) return rows;
@@ -47,14 +47,14 @@ export function grouped<T>(rows: T[], of: ((row: T) => string) | undefined, fold
 
 /** The new sort keys after a click on a heading; with shift, it is added after the existing ones. */
 export function sortedBy(sorts: readonly Sort[], id: string, more: boolean): Sort[] {
-  const now = sorts.find(([one]) => one === id);
+  const now = sorts.find(([column]) => column === id);
   const next: Sort = [id, now ? !now[1] : false];
-  return more ? [...sorts.filter(([one]) => one !== id), next] : [next];
+  return more ? [...sorts.filter(([column]) => column !== id), next] : [next];
 }
 
 /** The ids in their new order after one has taken the place `to`; unchanged if it is not among them. */
 export function movedTo(ids: readonly string[], id: string, to: number): string[] {
-  const next = ids.filter((one) => one !== id);
+  const next = ids.filter((other) => other !== id);
   if (next.length < ids.length) next.splice(Math.max(0, to), 0, id);
   return next;
 }

@@ -10,10 +10,10 @@ import type { Column, ColumnView } from "./types";
 /** Chooses the columns, in folders, and their order, by dragging or with Alt and the arrow keys. */
 export function ColumnPicker<T>({ columns, view }: { columns: Column<T>[]; view: ColumnView }) {
   const [wanted, setWanted] = useState("");
-  const shown = view.shown ?? columns.filter((one) => !one.off).map((one) => one.id);
-  const headOf = (id: string) => columns.find((one) => one.id === id)?.head ?? id;
-  const fits = (one: Column<T>) => `${one.head} ${one.id}`.toLowerCase().includes(wanted.toLowerCase());
-  const folders = [...new Set(columns.filter(fits).map((one) => one.folder ?? "General"))];
+  const shown = view.shown ?? columns.filter((column) => !column.off).map((column) => column.id);
+  const headOf = (id: string) => columns.find((column) => column.id === id)?.head ?? id;
+  const fits = (column: Column<T>) => `${column.head} ${column.id}`.toLowerCase().includes(wanted.toLowerCase());
+  const folders = [...new Set(columns.filter(fits).map((column) => column.folder ?? "General"))];
   const [dragged, setDragged] = useState<string | null>(null);
   const [over, setOver] = useState<number | null>(null);
   const stop = () => {
@@ -35,13 +35,13 @@ export function ColumnPicker<T>({ columns, view }: { columns: Column<T>[]; view:
             <fieldset key={folder}>
               <legend className="mh">{folder}</legend>
               {columns
-                .filter((one) => (one.folder ?? "General") === folder && fits(one))
-                .map((one) => (
+                .filter((column) => (column.folder ?? "General") === folder && fits(column))
+                .map((column) => (
                   <Check
-                    key={one.id}
-                    label={one.head}
-                    checked={shown.includes(one.id)}
-                    onChange={(on) => view.setShown(on ? [...shown, one.id] : shown.filter((id) => id !== one.id))}
+                    key={column.id}
+                    label={column.head}
+                    checked={shown.includes(column.id)}
+                    onChange={(on) => view.setShown(on ? [...shown, column.id] : shown.filter((id) => id !== column.id))}
                   />
                 ))}
             </fieldset>

@@ -66,17 +66,17 @@ function Row<T>({ row, id, index, ariaIndex, className, isChosen, called, frame,
           />
         </td>
       )}
-      {shown.map((one, place) => {
-        const heat = one.heat?.(row);
+      {shown.map((column, place) => {
+        const heat = column.heat?.(row);
         return (
           <td
-            key={one.id}
+            key={column.id}
             className={heat ? `${classes[place]} heat` : classes[place]}
             style={heat ? { ...pins[place], ...heated(heat) } : pins[place]}
-            title={one.title?.(row)}
+            title={column.title?.(row)}
           >
-            {one.cell(row)}
-            {one.name && under.length > 0 && (
+            {column.cell(row)}
+            {column.name && under.length > 0 && (
               <span className="under">
                 {under.map((other) => (
                   <Fragment key={other.id}>{other.cell(row)}</Fragment>

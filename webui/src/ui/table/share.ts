@@ -25,14 +25,14 @@ export interface Stretch {
 
 /** Rows that are drawn one by one; those between them together. */
 export function stretches(from: number, to: number, isDrawn: (index: number) => boolean): Stretch[] {
-  const found: Stretch[] = [];
+  const stretches: Stretch[] = [];
   for (let index = from; index < to; index += 1) {
-    const last = found.at(-1);
-    if (isDrawn(index)) found.push({ from: index, rows: 0 });
+    const last = stretches.at(-1);
+    if (isDrawn(index)) stretches.push({ from: index, rows: 0 });
     else if (last && last.rows > 0) last.rows += 1;
-    else found.push({ from: index, rows: 1 });
+    else stretches.push({ from: index, rows: 1 });
   }
-  return found;
+  return stretches;
 }
 
 /** Null: all of them. */

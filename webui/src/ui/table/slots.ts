@@ -17,13 +17,13 @@ export function slotsOf(before: ReadonlyMap<Id, number>, ids: readonly Id[]): Ma
 
 /** Slots for the rows rendered now. The focus stays in the table, and never moves to another row by itself. */
 export function useSlots(box: RefObject<HTMLElement | null>, ids: readonly Id[]): ReadonlyMap<Id, number> {
-  const known = useRef<ReadonlyMap<Id, number>>(new Map());
-  const slots = slotsOf(known.current, ids);
+  const current = useRef<ReadonlyMap<Id, number>>(new Map());
+  const slots = slotsOf(current.current, ids);
   useLayoutEffect(() => {
     const there = document.activeElement?.closest<HTMLElement>("tr[data-id]");
     const moved = there && box.current?.contains(there) && there.dataset.id !== focused.current;
     if (moved) box.current?.focus({ preventScroll: true });
-    known.current = slots;
+    current.current = slots;
   });
   const focused = useRef<string | undefined>(undefined);
   useLayoutEffect(() => {

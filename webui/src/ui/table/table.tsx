@@ -116,8 +116,8 @@ export function Table<T>(props: TableProps<T>) {
   };
   const rowAt = (index: number): T | undefined => {
     if (source) return source.at(index);
-    const found = items.find((item) => item.kind === "row" && item.index === index);
-    return found?.kind === "row" ? found.row : undefined;
+    const row = items.find((item) => item.kind === "row" && item.index === index);
+    return row?.kind === "row" ? row.row : undefined;
   };
   const last = useRef<number | null>(null);
   const choose = (index: number, upTo: boolean) => {
@@ -128,9 +128,9 @@ export function Table<T>(props: TableProps<T>) {
     const end = upTo && last.current !== null ? Math.max(last.current, index) : index;
     const on = upTo || !next.has(id(row));
     for (let place = begin; place <= end; place += 1) {
-      const one = rowAt(place);
-      if (one && on) next.add(id(one));
-      else if (one) next.delete(id(one));
+      const row = rowAt(place);
+      if (row && on) next.add(id(row));
+      else if (row) next.delete(id(row));
     }
     last.current = index;
     onSelect(next);
@@ -148,20 +148,20 @@ export function Table<T>(props: TableProps<T>) {
   useRoving(box, { ...ROWS, there });
   const hidden = useHiddenRight(box, shown.length);
   const actWidth = actions || act ? (props.actWidth ?? ACT) : 0;
-  const named = shown.findIndex((one) => one.name);
+  const named = shown.findIndex((column) => column.name);
   const lead = onSelect ? CHOOSE : 0;
   const room = useRoom(box, there);
   const wide = useMemo(() => {
-    const wishes = shown.map((one) => wishOf(one, view.widths[one.id]));
+    const wishes = shown.map((column) => wishOf(column, view.widths[column.id]));
     return new Map(fitted(wishes, room - lead - actWidth).map((width, place) => [shown[place]!.id, width]));
   }, [shown, view.widths, room, lead, actWidth]);
-  const width = (one: Column<T>) => {
-    if (narrow) return one.name || one.width === undefined ? GROWS_NARROW : Math.min(one.width, MOST_NARROW);
-    return wide.get(one.id)!;
+  const width = (column: Column<T>) => {
+    if (narrow) return column.name || column.width === undefined ? GROWS_NARROW : Math.min(column.width, MOST_NARROW);
+    return wide.get(column.id)!;
   };
-  const grows = (one: Column<T>) => narrow && (one.name || one.width === undefined);
+  const grows = (column: Column<T>) => narrow && (column.name || column.width === undefined);
   const pinned = narrow ? -1 : named;
-  const left = (place: number) => lead + shown.slice(0, place).reduce((sum, one) => sum + width(one), 0);
+  const left = (place: number) => lead + shown.slice(0, place).reduce((sum, column) => sum + width(column), 0);
   const pin = (place: number): CSSProperties | undefined => (place <= pinned ? pinnedAt(left(place)) : undefined);
   const pinClass = (place: number) => (place > pinned ? "" : place === pinned ? "pin pin-end" : "pin");
   const [chooses, offers] = [Boolean(onSelect), Boolean(actions)];
@@ -174,8 +174,8 @@ export function Table<T>(props: TableProps<T>) {
       offers,
       pins: shown.map((_, place) => pin(place)),
       classes: shown.map(
-        (one, place) =>
-          `${one.num ? "num" : ""} ${one.name ? "name" : ""} ${one.wrap ? "wrap" : ""} ${pinClass(place)} ${place === 0 && !chooses ? "first" : ""}`,
+        (column, place) =>
+          `${column.num ? "num" : ""} ${column.name ? "name" : ""} ${column.wrap ? "wrap" : ""} ${pinClass(place)} ${place === 0 && !chooses ? "first" : ""}`,
       ),
     }),
     [shown, under, chooses, offers, narrow, wide],
@@ -183,7 +183,7 @@ export function Table<T>(props: TableProps<T>) {
   const does = useRef<Does<T>>(null!);
   does.current = { choose, actions, onOpen: props.onOpen, onPoint: props.onPoint };
   const across = shown.length + (chooses ? 1 : 0) + (actWidth ? 1 : 0);
-  const all = shown.reduce((sum, one) => sum + width(one), lead + actWidth);
+  const all = shown.reduce((sum, column) => sum + width(column), lead + actWidth);
   const spacer = (rowsAway: number) => rowsAway > 0 && <tr aria-hidden style={{ height: rowsAway * height }} />;
   const everything = () =>
     props.onAll
@@ -210,8 +210,8 @@ export function Table<T>(props: TableProps<T>) {
         <table className="fixed" aria-label={props.name} aria-rowcount={virtual ? count + 1 : undefined} style={{ minWidth: all }}>
           <colgroup>
             {onSelect && <col style={{ width: CHOOSE }} />}
-            {shown.map((one) => (
-              <col key={one.id} style={grows(one) ? undefined : { width: width(one) }} />
+            {shown.map((column) => (
+              <col key={column.id} style={grows(column) ? undefined : { width: width(column) }} />
             ))}
             {actWidth > 0 && <col style={{ width: actWidth }} />}
           </colgroup>
@@ -231,17 +231,17 @@ export function Table<T>(props: TableProps<T>) {
                   />
                 </th>
               )}
-              {shown.map((one, place) => (
+              {shown.map((column, place) => (
                 <Head
-                  key={one.id}
-                  one={one}
+                  key={column.id}
+                  column={column}
                   pin={pin(place)}
                   className={`${pinClass(place)} ${place === 0 && !onSelect ? "first" : ""}`}
                   sorts={sorts}
-                  sortable={one.sort !== false && (props.onSort ? (props.sortable?.(one.id) ?? true) : one.value !== undefined)}
-                  width={width(one)}
+                  sortable={column.sort !== false && (props.onSort ? (props.sortable?.(column.id) ?? true) : column.value !== undefined)}
+                  width={width(column)}
                   onSort={(next) => (props.onSort ? props.onSort(next) : setSorts(next))}
-                  onResize={props.store || props.view ? (wide) => view.setWidth(one.id, wide) : undefined}
+                  onResize={props.store || props.view ? (wide) => view.setWidth(column.id, wide) : undefined}
                 />
               ))}
               {actWidth > 0 && (

@@ -17,27 +17,27 @@ function read(store: string): Kept {
 
 /** Stored in this browser under a name. */
 export function useKeptView(store = ""): ColumnView {
-  const [kept, setKept] = useState(() => read(store));
+  const [stored, setKept] = useState(() => read(store));
   return useMemo(() => {
     const put = (next: Kept) => {
       if (store) localStorage.setItem(`table ${store}`, JSON.stringify(next));
       setKept(next);
     };
     return {
-      ...kept,
-      setShown: (shown) => put({ ...kept, shown }),
-      setWidth: (id, width) => put({ ...kept, widths: { ...kept.widths, [id]: width } }),
+      ...stored,
+      setShown: (shown) => put({ ...stored, shown }),
+      setWidth: (id, width) => put({ ...stored, widths: { ...stored.widths, [id]: width } }),
     };
-  }, [kept, store]);
+  }, [stored, store]);
 }
 
 /** The columns shown, in order. */
 export function chosen<T>(columns: Column<T>[], shown: string[] | null, narrow: boolean): Column<T>[] {
-  const found = shown ? shown.flatMap((id) => columns.find((one) => one.id === id) ?? []) : columns.filter((one) => !one.off);
-  const small = narrow ? found.filter((one) => one.name || (one.small && !one.under)) : found;
-  return small.length ? small : found;
+  const ordered = shown ? shown.flatMap((id) => columns.find((column) => column.id === id) ?? []) : columns.filter((column) => !column.off);
+  const small = narrow ? ordered.filter((column) => column.name || (column.small && !column.under)) : ordered;
+  return small.length ? small : ordered;
 }
 
 /** The columns shown below the name on a telephone. */
 export const below = <T>(columns: Column<T>[], shown: string[] | null): Column<T>[] =>
-  columns.filter((one) => one.under && (shown ? shown.includes(one.id) : !one.off));
+  columns.filter((column) => column.under && (shown ? shown.includes(column.id) : !column.off));

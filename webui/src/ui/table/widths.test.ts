@@ -7,7 +7,7 @@ const column = (more: Partial<Column<unknown>>): Column<unknown> => ({ id: "x", 
 const id = wishOf(column({ width: 56 }), undefined);
 const name = wishOf(column({ name: true }), undefined);
 const metric = wishOf(column({ width: 104, least: 84, most: 200 }), undefined);
-const sum = (widths: number[]) => widths.reduce((all, one) => all + one, 0);
+const sum = (widths: number[]) => widths.reduce((all, width) => all + width, 0);
 
 test("columns with a least width are narrowed before the table scrolls", () => {
   const widths = fitted([id, name, metric], 330);

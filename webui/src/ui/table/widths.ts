@@ -22,22 +22,22 @@ const BESIDE = 36;
 const MOST_HEAD = 240;
 
 /** `own` is the width that the user gave it, which stays. */
-export function wishOf<T>(one: Column<T>, own: number | undefined): Wish {
+export function wishOf<T>(column: Column<T>, own: number | undefined): Wish {
   if (own !== undefined) return { width: own, head: own, least: own, most: own, grows: false };
-  const grows = one.width === undefined;
-  const width = one.width ?? NAME.width;
-  const head = Math.min(MOST_HEAD, one.head.length * LETTER + BESIDE);
-  const most = one.most ?? (grows ? NAME.most : Math.max(width, head));
+  const grows = column.width === undefined;
+  const width = column.width ?? NAME.width;
+  const head = Math.min(MOST_HEAD, column.head.length * LETTER + BESIDE);
+  const most = column.most ?? (grows ? NAME.most : Math.max(width, head));
   return {
     width,
     head: Math.max(width, Math.min(head, most)),
-    least: one.least ?? (grows ? NAME.least : width),
+    least: column.least ?? (grows ? NAME.least : width),
     most,
     grows,
   };
 }
 
-const total = (widths: readonly number[]) => widths.reduce((all, one) => all + one, 0);
+const total = (widths: readonly number[]) => widths.reduce((all, column) => all + column, 0);
 
 /** The widths, nearer to `limits` by as much as `over` allows; all of them go the same share of their way. */
 function towards(widths: readonly number[], limits: readonly number[], over: number): number[] {
@@ -48,14 +48,14 @@ function towards(widths: readonly number[], limits: readonly number[], over: num
 
 /** Each column's width; their sum is `room` unless not even their least widths fit. */
 export function fitted(wishes: readonly Wish[], room: number): number[] {
-  const of = (name: "width" | "head" | "least" | "most") => wishes.map((one) => one[name]);
+  const of = (name: "width" | "head" | "least" | "most") => wishes.map((column) => column[name]);
   const over = room - total(of("width"));
   const headed = over < 0 ? of("width") : towards(of("width"), of("head"), over);
   const near = towards(headed, of(over < 0 ? "least" : "most"), room - total(headed));
   const rest = Math.max(0, room - total(near));
-  const growing = wishes.filter((one) => one.grows).length;
+  const growing = wishes.filter((column) => column.grows).length;
   // Without a column that grows, the browser spreads the rest.
-  return wishes.map((one, at) => near[at]! + (one.grows && over > 0 ? rest / growing : 0));
+  return wishes.map((column, at) => near[at]! + (column.grows && over > 0 ? rest / growing : 0));
 }
 
 /** Width of a table's box without its scroll bar; 0 before it is drawn. */

@@ -11,10 +11,10 @@ import type { Experiment } from "../../../api/types";
 import { number } from "../../../parts/format";
 
 export interface Shown {
-  one: Experiment;
+  experiment: Experiment;
   rows: Row[];
   chosen: Row[];
-  found: ReturnType<typeof useAxes>;
+  axes: ReturnType<typeof useAxes>;
   share: (row: Row) => number;
   tint: (row: Row) => string;
   open: (row: Row) => void;
@@ -38,16 +38,20 @@ export function brushWords(brush: Brush, axis: Axis | undefined): string {
 /** Axes of the metric and of all hyperparameters that differ. The address holds which are shown, and their order. */
 export function useAxes(rows: Row[], metricName: string, scaling: "" | "linear" | "log", ranged: Map<string, Ranged>) {
   const { params, set } = useLink();
-  const known = useMemo(() => hyperparameters(rows), [rows]);
+  const parameters = useMemo(() => hyperparameters(rows), [rows]);
   const metric = useMemo(() => {
-    const taken = known.some((one) => one.name === metricName);
+    const taken = parameters.some((parameter) => parameter.name === metricName);
     return axisOf(taken ? `metric ${metricName}` : metricName, rows, (row) => row.value, scaling || "linear");
-  }, [known, rows, metricName, scaling]);
+  }, [parameters, rows, metricName, scaling]);
   const [hide, show, order] = ["h", "i", "ao"].map((key) => params.get(key) ?? "");
   const made = useMemo(() => {
     const [asked, wanted] = [new Set(readNames(hide)), new Set(readNames(show))];
-    const hidden = new Set(known.filter((one) => asked.has(one.name) || (!one.varies && !wanted.has(one.name))).map((one) => one.name));
-    const names = known.map((one) => one.name);
+    const hidden = new Set(
+      parameters
+        .filter((parameter) => asked.has(parameter.name) || (!parameter.varies && !wanted.has(parameter.name)))
+        .map((parameter) => parameter.name),
+    );
+    const names = parameters.map((parameter) => parameter.name);
     const places = readNames(order);
     const place = (name: string) => (places.includes(name) ? places.indexOf(name) : places.length + names.indexOf(name));
     const shown = names
@@ -58,7 +62,7 @@ export function useAxes(rows: Row[], metricName: string, scaling: "" | "linear" 
     const at = places.indexOf(metric.name);
     axes.splice(at < 0 ? axes.length : Math.min(at, axes.length), 0, metric);
     return { names, hidden, shown, axes, byName: new Map(axes.map((axis) => [axis.name, axis])), asked, wanted };
-  }, [known, rows, metric, scaling, hide, show, order, ranged]);
+  }, [parameters, rows, metric, scaling, hide, show, order, ranged]);
   return {
     ...made,
     metric,
@@ -72,7 +76,7 @@ export function useAxes(rows: Row[], metricName: string, scaling: "" | "linear" 
     /** Hyperparameters in this order; the metric comes after them. */
     order: (names: string[]) => set({ ao: writeNames(names) }),
     move: (name: string, to: number) => {
-      const next = made.axes.map((axis) => axis.name).filter((one) => one !== name);
+      const next = made.axes.map((axis) => axis.name).filter((other) => other !== name);
       next.splice(to, 0, name);
       set({ ao: writeNames(next) });
     },
@@ -85,8 +89,8 @@ export function useShare(rows: Row[], metric: Axis, smaller: boolean, byRank: bo
     const places = byRank ? ranks(rows) : null;
     return (row: Row) => {
       if (places) return places.get(row.trial.id) ?? 1;
-      const found = placeOf(metric, row) ?? 1;
-      return smaller ? found : 1 - found;
+      const place = placeOf(metric, row) ?? 1;
+      return smaller ? place : 1 - place;
     };
   }, [rows, metric, smaller, byRank]);
 }

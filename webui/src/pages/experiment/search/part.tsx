@@ -5,8 +5,8 @@ import { number } from "../../../parts/format";
 import { Card } from "../../../ui/card";
 
 /** A plot of a search. */
-export const Part = ({ id, title, said, children }: { id: string; title: string; said?: ReactNode; children: ReactNode }) => (
-  <Card id={id} title={title} flush more={typeof said === "string" ? said && <span className="cut">{said}</span> : said}>
+export const Part = ({ id, title, note, children }: { id: string; title: string; note?: ReactNode; children: ReactNode }) => (
+  <Card id={id} title={title} flush more={typeof note === "string" ? note && <span className="cut">{note}</span> : note}>
     <div className="drawn-in">{children}</div>
   </Card>
 );

@@ -20,10 +20,10 @@ import { Key, Part } from "./part";
 const SLICES = 6;
 
 export function Whole({
-  one,
+  experiment,
   rows,
   chosen,
-  found,
+  axes,
   share,
   tint,
   open,
@@ -42,47 +42,47 @@ export function Whole({
   wanted?: string | null;
 }) {
   const [ranked, setRanked] = useState<string[]>([]);
-  const rank = useCallback((names: string[]) => setRanked((known) => (known.join() === names.join() ? known : names)), []);
+  const rank = useCallback((names: string[]) => setRanked((former) => (former.join() === names.join() ? former : names)), []);
   const slices = useMemo(() => {
     const place = (axis: Axis) => (ranked.includes(axis.name) ? ranked.indexOf(axis.name) : ranked.length);
-    return found.shown.toSorted((a, b) => place(a) - place(b)).slice(0, SLICES);
-  }, [found.shown, ranked]);
-  const inOrder = found.shown.map((axis) => axis.name).join() === ranked.join();
+    return axes.shown.toSorted((a, b) => place(a) - place(b)).slice(0, SLICES);
+  }, [axes.shown, ranked]);
+  const inOrder = axes.shown.map((axis) => axis.name).join() === ranked.join();
   return (
     <>
       <div className="cols wide-left">
         <Part id="parallel" title="Parallel coordinates">
           <Parallel {...controls} rows={rows} chosen={chosen} tint={share} onOpen={open} />
-          <Key of="lines" metric={found.metric} smaller={judge.smaller} />
+          <Key of="lines" metric={axes.metric} smaller={judge.smaller} />
         </Part>
         <Part
           id="importance"
           title="Importance"
-          said={
+          note={
             <Button
               small
               kind="ghost"
               icon={<ArrowDownWideNarrow />}
               not={inOrder ? "The axes are in this order" : undefined}
-              onClick={() => found.order(ranked)}
+              onClick={() => axes.order(ranked)}
             >
               Order axes
             </Button>
           }
         >
-          <Importances rows={chosen} axes={found.shown} shareOf={share} onRanked={rank} />
+          <Importances rows={chosen} axes={axes.shown} shareOf={share} onRanked={rank} />
         </Part>
       </div>
       <div className="grid3">
         {slices.map((axis) => (
-          <Part key={axis.name} id={`slice ${axis.name}`} title={axis.name} said={axis.scale === "choice" ? "" : `${axis.scale} scale`}>
+          <Part key={axis.name} id={`slice ${axis.name}`} title={axis.name} note={axis.scale === "choice" ? "" : `${axis.scale} scale`}>
             <Visible name={axis.name} height={190}>
               {() => (
                 <Dots
                   name={`${judge.name} over ${axis.name}`}
                   rows={chosen}
                   x={axis}
-                  y={found.metric}
+                  y={axes.metric}
                   tint={tint}
                   onOpen={open}
                   height={190}
@@ -91,24 +91,24 @@ export function Whole({
             </Visible>
           </Part>
         ))}
-        <Part id="history" title="Best so far" said="by time since the start">
+        <Part id="history" title="Best so far" note="by time since the start">
           <History
             rows={chosen}
-            metric={found.metric}
+            metric={axes.metric}
             smaller={judge.smaller}
-            start={Date.parse(one.startTime) / 1000}
+            start={Date.parse(experiment.startTime) / 1000}
             tint={tint}
             onOpen={open}
             height={190}
           />
         </Part>
-        <Part id="distribution" title="Distribution" said={`trials by ${judge.name}`}>
+        <Part id="distribution" title="Distribution" note={`trials by ${judge.name}`}>
           <Distribution rows={chosen} name={judge.name} height={190} />
         </Part>
         <Front
-          one={one}
+          experiment={experiment}
           rows={chosen}
-          metric={found.metric}
+          metric={axes.metric}
           smaller={judge.smaller}
           names={names}
           topics={topics}
@@ -116,14 +116,14 @@ export function Whole({
           onOpen={open}
         />
       </div>
-      <Part id="timeline" title="Trials in time" said="from start to end, by state">
-        <Timeline trials={trials} endings={endings} start={Date.parse(one.startTime)} onOpen={(id) => navigateTo(rows, id, open)} />
+      <Part id="timeline" title="Trials in time" note="from start to end, by state">
+        <Timeline trials={trials} endings={endings} start={Date.parse(experiment.startTime)} onOpen={(id) => navigateTo(rows, id, open)} />
       </Part>
     </>
   );
 }
 
 function navigateTo(rows: Row[], id: number, open: (row: Row) => void) {
-  const row = rows.find((one) => one.trial.id === id);
+  const row = rows.find((row) => row.trial.id === id);
   if (row) open(row);
 }
