@@ -13,9 +13,9 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from services.local import logs
 from services.local.home import Home, Plan, ProgramRequest
@@ -34,17 +34,35 @@ START_TIMEOUT_S = 180.0
 STOP_TIMEOUT_S = 60.0
 
 
-_started: dict[int, subprocess.Popen[bytes]] = {}
+class Supervisor(Protocol):
+    """A supervisor that this process started: a `subprocess.Popen`, or what takes its place."""
+
+    pid: int
+    returncode: int | None
+
+    def poll(self) -> int | None: ...
+    def wait(self) -> int: ...
+
+
+_started: dict[int, Supervisor] = {}
 """Supervisors started by this process, which must reap them when they exit."""
 
 
-def up(plan: Plan, home: Home, *, fresh: bool = False, force: bool = False, password: str = "") -> str:
+def up(
+    plan: Plan,
+    home: Home,
+    *,
+    fresh: bool = False,
+    force: bool = False,
+    password: str = "",
+    start: Callable[..., Supervisor] = subprocess.Popen,
+) -> str:
     """Start a cluster and return the address of the gateway.
 
     Returns once the gateway answers and every worker has registered. `fresh` deletes all data first. A
     running cluster with that name is left alone if it was started with the same options, and otherwise
     replaced only with `force`. `password` is set for the users `admin` and `determined` if they have none.
-    Raises `CannotStart`.
+    `start` starts the supervisor; it is called like `subprocess.Popen`. Raises `CannotStart`.
     """
     address = plan.address
     if is_running(home) and not force:
@@ -65,7 +83,7 @@ def up(plan: Plan, home: Home, *, fresh: bool = False, force: bool = False, pass
         home.store_initial_password(password)
     log_sizes = logs.log_sizes(home.folder("logs"))
     with (home.folder("logs") / "supervisor.log").open("ab") as output:
-        process = subprocess.Popen(
+        process = start(
             [sys.executable, "-P", "-m", "services.local", "run", "--name", home.name],
             env=_child_environment() | {"STEADFAST_HOME": str(home.path.parent.parent)},
             stdin=subprocess.DEVNULL,
@@ -94,7 +112,7 @@ def _child_environment() -> dict[str, str]:
 
 
 def _wait_until_up(
-    plan: Plan, home: Home, process: subprocess.Popen[bytes], address: str, log_sizes: Mapping[Path, int]
+    plan: Plan, home: Home, process: Supervisor, address: str, log_sizes: Mapping[Path, int]
 ) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline:

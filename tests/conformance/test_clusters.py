@@ -3,10 +3,11 @@
 import contextlib
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from tests.fixtures import clusters
-from tests.fixtures.local_cluster import LocalCluster
+from tests.fixtures.local_cluster import LocalCluster, wait_for
 
 SHARES, DOES_NOT = (
     SimpleNamespace(path=clusters.TESTS / name) for name in ("live/test_cli.py", "kit/test_process.py")
@@ -67,3 +68,19 @@ def test_it_has_kept_everything(tmp_path):
             shared.stop()
     finally:
         shared.stop()
+
+
+@pytest.mark.live
+@pytest.mark.full
+@pytest.mark.expected_log(".*", "all services are killed")
+def test_its_first_fork_server_is_forked_and_the_next_one_is_started(local_cluster):
+    cluster = local_cluster()
+    gateway = psutil.Process(cluster.pid("gateway"))
+    server = gateway.parent()
+    assert gateway.cmdline()[0].startswith("steadfast gateway ")
+    assert any(word.endswith("fork_server_main.py") for word in server.cmdline())
+    server.kill()
+    wait_for(lambda: cluster.pid("gateway") != gateway.pid, 60, "another gateway")
+    another = psutil.Process(cluster.pid("gateway")).parent()
+    assert "services.local.fork_server" in another.cmdline()
+    cluster.get("me")
