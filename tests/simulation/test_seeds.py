@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,15 @@ def test_nothing_goes_wrong(first):
 @pytest.mark.parametrize("seed", [3, 17])
 def test_a_seed_replays_exactly(seed):
     assert simulate(seed).log == simulate(seed).log
+
+
+def test_a_seed_replays_exactly_on_a_busy_machine(monkeypatch):
+    log = simulate(3).log
+    # Between any two looks at the clock the machine does something else for a second.
+    seconds = count()
+    for name in ("monotonic", "perf_counter", "time"):
+        monkeypatch.setattr(time, name, lambda: float(next(seconds)))
+    assert simulate(3).log == log
 
 
 DIGESTS = """
