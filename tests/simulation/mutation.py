@@ -11,10 +11,13 @@ import importlib.abc
 import importlib.util
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import psutil
 
 from tests.simulation.mutants import mutants
 
@@ -32,7 +35,10 @@ FILES = [
     *[f"checkpoints/{name}" for name in ("react", "domain/fold")],
     *[f"metrics/{name}" for name in ("react", "domain/fold")],
 ]
-PATIENCE_S = 240.0
+PROCESSOR_S = 240
+"""Processor seconds that a mutant may take. By the clock, a busy machine would notice every mutant."""
+IDLE_S, IDLE_PROCESSOR_S = 120.0, 1.0
+"""A mutant that took less than that processor time for so long waits for something that never comes."""
 SURVIVED, NOTICED, UNUSED = 10, 11, 12
 """Exit codes of the process that tries a mutant."""
 
@@ -68,19 +74,34 @@ def is_noticed(file, source, seeds):
         start_new_session=True,
     ) as child:
         try:
-            output, _ = child.communicate(source.encode(), PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            return True
+            output = _output_of(child, source)
         finally:
             if child.poll() is None:
                 os.killpg(child.pid, signal.SIGKILL)
+    if output is None or child.returncode == -signal.SIGXCPU:
+        return True
     if child.returncode not in (NOTICED, SURVIVED):
         raise RuntimeError(output.decode())
     return child.returncode == NOTICED
 
 
+def _output_of(child, source):
+    """What it prints until it ends; None if it stands still."""
+    text, used = source.encode(), 0.0
+    while True:
+        try:
+            return child.communicate(text, IDLE_S)[0]
+        except subprocess.TimeoutExpired:
+            before, used = used, sum(psutil.Process(child.pid).cpu_times()[:4])
+            if used - before < IDLE_PROCESSOR_S:
+                return None
+            # It has got its input.
+            text = None
+
+
 def _try(file, source, seeds):
     """In that process: whether anything fails with this source."""
+    resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_S, PROCESSOR_S + 10))
     mutated = Mutated(file, source)
     sys.meta_path.insert(0, mutated)
     try:
