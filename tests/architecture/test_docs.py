@@ -94,3 +94,14 @@ def test_guarantees_say_what_their_tests_did_without_the_fix():
     full = [row for row in rows if all(path.startswith("tests/full/") for path, _ in named_tests(row[1]))]
     assert full
     assert [row[0] for row in full if row[2] == "whole"] == []
+
+
+def test_each_decision_names_its_alternatives():
+    decisions = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
+    assert len(decisions) > 80
+    without = [
+        page.name
+        for page in decisions
+        if not re.search("alternative|why not", page.read_text(), re.IGNORECASE)
+    ]
+    assert without == []
