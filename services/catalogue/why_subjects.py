@@ -107,5 +107,5 @@ def _checkpoint(state: State, id: str) -> Subject:
         state=checkpoint.state,
         experiment_id=checkpoint.experiment_id,
         trial_id=checkpoint.trial_id,
-        task_id=checkpoint.task_id,
+        task_id=state.trials[checkpoint.trial_id].task_id,
     )

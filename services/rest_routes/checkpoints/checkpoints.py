@@ -12,6 +12,7 @@ from starlette.responses import Response
 from det_contracts.commands import DeleteCheckpoints, ListFiles, SetMetadata
 from det_contracts.problems import invalid, not_found
 from services.catalogue import listing
+from services.catalogue.checkpoint_source import run_of
 from services.catalogue.display_state import CHECKPOINT_STATES
 from services.catalogue.domain import Checkpoint
 from services.catalogue.listing import IdPage
@@ -114,7 +115,7 @@ async def get(call: Authenticated, uuid: str) -> Response:
 async def show(call: UserCall, record: Checkpoint) -> dict[str, Any]:
     """One checkpoint with the metrics that its run reported at its step."""
     # The run that stored it: a later one may have reported other metrics at the same step.
-    run = int(record.allocation_id.rpartition(".")[2])
+    run = run_of(call.catalogue.state, record)
     training = await report_at(call.peers, record.trial_id, run, "training", record.steps)
     validation = await report_at(call.peers, record.trial_id, run, VALIDATION, record.steps)
     # The experiment may have been deleted meanwhile.

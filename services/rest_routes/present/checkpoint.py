@@ -6,6 +6,7 @@ from typing import Any
 
 from det_contracts.expconf import mask_secrets
 from services.catalogue.api_values import format_int64, format_time
+from services.catalogue.checkpoint_source import allocation_of
 from services.catalogue.domain import Checkpoint, State
 from services.catalogue.peers import Report
 
@@ -16,8 +17,8 @@ def checkpoint(
     """A checkpoint, with the metrics reported at its step."""
     return {
         "uuid": record.uuid,
-        "taskId": record.task_id,
-        "allocationId": record.allocation_id,
+        "taskId": state.trials[record.trial_id].task_id,
+        "allocationId": allocation_of(state, record),
         "reportTime": format_time(record.at),
         "resources": {path: format_int64(size) for path, size in record.resources.items()},
         "metadata": record.metadata,
