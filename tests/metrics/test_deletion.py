@@ -76,6 +76,11 @@ def test_a_deletion_that_failed_changes_nothing(world, tables):
     world.add(searcher.ExperimentDeleted(1, "DELETE_FAILED", "no worker", (1,))).fold()
     tables.save(world)
     assert [tables.ask(query) for query in QUERIES] == live
+    # What is reported afterwards counts, too.
+    world.add(reports(validation([3], loss=[0.3]), trial=1, experiment=1, number=2)).fold()
+    tables.save(world)
+    rows = [row for row in tables.ask(Reports(trial_ids=[1]))["rows"] if row["steps_completed"] == 3]
+    assert [row["metrics"] for row in rows] == [{"loss": 0.3}]
 
 
 def test_lines_of_its_other_tasks_go_at_the_end_and_those_of_no_other_experiment(world, tables):

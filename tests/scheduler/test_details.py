@@ -40,3 +40,13 @@ def test_what_is_killed_or_asked_to_leave_is_terminating(cluster):
     cluster.stop(1)
     cluster.stop(2, kill=True)
     assert {allocation.state for allocation in cluster.state.allocations.values()} == {"TERMINATING"}
+
+
+def test_a_gang_runs_once_all_its_parts_have_started(cluster):
+    for id in ("w1", "w2"):
+        cluster.worker(id, slots=1)
+    cluster.request(1, slots=2)
+    assert cluster.started(1, "w1") == []
+    assert cluster.state.allocations["1.t1.1"].state == "ASSIGNED"
+    cluster.started(1, "w2")
+    assert cluster.state.allocations["1.t1.1"].state == "RUNNING"
