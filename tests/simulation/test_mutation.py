@@ -1,7 +1,11 @@
 """The mutants; and unchanged source is not reported as noticed."""
 
+import subprocess
+import sys
+
 import pytest
 
+from tests.simulation import mutation
 from tests.simulation.mutants import mutants
 from tests.simulation.mutation import FILES, ROOT, chosen, is_noticed
 
@@ -38,6 +42,22 @@ def test_each_mutant_changes_one_thing():
 
 def test_a_sample_is_always_the_same():
     assert chosen("", 20, 1) == chosen("", 20, 1) != chosen("", 20, 2)
+
+
+@pytest.mark.parametrize(
+    ("program", "processor_s", "output"),
+    [("import time; time.sleep(3600)", 1e9, None), ("print(input() + '!')", 0.0, b"done!\n")],
+    ids=["stands still", "goes on"],
+)
+def test_a_mutant_that_stands_still_is_given_up_and_a_slow_one_is_not(
+    monkeypatch, program, processor_s, output
+):
+    monkeypatch.setattr(mutation, "IDLE_S", 0.01)
+    monkeypatch.setattr(mutation, "IDLE_PROCESSOR_S", processor_s)
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", program], stdin=pipe, stdout=pipe) as child:
+        assert mutation._output_of(child, "done") == output
+        child.kill()
 
 
 @pytest.mark.full
