@@ -29,7 +29,7 @@ def raise_problems(path: Path, problems: Iterable[str]) -> None:
     """Raise `BadSettings` with every problem, if there is any."""
     lines = "\n".join(f"  {problem}" for problem in problems)
     if lines:
-        raise BadSettings(f"{path} does not make sense:\n{lines}")
+        raise BadSettings(f"{path} is invalid:\n{lines}")
 
 
 def pool_name_problem(name: str) -> str:

@@ -79,7 +79,27 @@ def _boolean(text: str) -> bool:
         raise ValueError("expected one of " + ", ".join(_YES)) from None
 
 
-_PARSERS: dict[Any, Callable[[str], Any]] = {str: str, int: int, float: float, bool: _boolean, Path: Path}
+def _whole_number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("expected a whole number") from None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("expected a number") from None
+
+
+_PARSERS: dict[Any, Callable[[str], Any]] = {
+    str: str,
+    int: _whole_number,
+    float: _number,
+    bool: _boolean,
+    Path: Path,
+}
 
 
 def load(record: type[T], environment: Mapping[str, str]) -> T:
@@ -102,5 +122,5 @@ def load(record: type[T], environment: Mapping[str, str]) -> T:
         except ValueError as error:
             problems.append(f"{variable}='{text}': {error}")
     if problems:
-        raise BadSettings("settings do not make sense:\n" + "\n".join(f"  {p}" for p in problems))
+        raise BadSettings("invalid settings:\n" + "\n".join(f"  {p}" for p in problems))
     return record(**values)

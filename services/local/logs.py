@@ -11,7 +11,7 @@ from pathlib import Path
 POLL_S = 0.2
 TAIL_BYTES = 64 * 1024
 LAST_LINES = 5
-REFUSAL = r"settings\.refused|^\w+: STEADFAST_|settings do not make sense"
+REFUSAL = r"settings\.refused|^\w+: STEADFAST_|invalid settings:"
 """Log lines of a program that a restart cannot help."""
 FAILURE = re.compile(rf"service\.failed|worker\.failed|\[FTL\]|{REFUSAL}")
 

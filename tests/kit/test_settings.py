@@ -44,7 +44,13 @@ def test_all_problems_are_reported_at_once():
         load(Mine, {"STEADFAST_COUNT": "many", "STEADFAST_ON": "perhaps", "STEADFAST_HEALTH_PORT": "x"})
     for variable in ("STEADFAST_COUNT='many'", "STEADFAST_ON='perhaps'", "STEADFAST_HEALTH_PORT='x'"):
         assert variable in str(raised.value)
+    assert "STEADFAST_COUNT='many': expected a whole number" in str(raised.value)
     with pytest.raises(BadSettings) as raised:
         load(Needed, {})
     assert "STEADFAST_THIS is not set" in str(raised.value)
     assert "STEADFAST_THAT is not set" in str(raised.value)
+
+
+def test_a_number_that_is_none_is_named_in_plain_words():
+    with pytest.raises(BadSettings, match="STEADFAST_SHARE='half': expected a number"):
+        load(Mine, {"STEADFAST_SHARE": "half"})
