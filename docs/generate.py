@@ -118,8 +118,8 @@ def state_tables() -> str:
             NOTE,
             "# States\n",
             "Source: `contracts/det_contracts/states.py`.\n",
-            "What is unmanaged may be ACTIVE after it has ended: its script was started again, or is heard "
-            "again.\n",
+            "An unmanaged experiment or trial may be ACTIVE after its end: its script was started again, or "
+            "reports again.\n",
             table_of_moves("Experiment", states.EXPERIMENT_TRANSITIONS),
             table_of_moves("Trial", states.TRIAL_TRANSITIONS),
             f"## Where stopping states end\n\n| stopping | ends in |\n|---|---|\n{ends}\n",
