@@ -28,6 +28,9 @@ class Pending:
         self.answer: asyncio.Future[tuple[int, Any]] = asyncio.get_running_loop().create_future()
         self.stored: tuple[int, Any] | None = None
         """The result, once read back from the log: position of its last event, and value."""
+        self.answer_from: int | None = None
+        """Position that the state must have reached for an answer that stores nothing; None: not known yet.
+        """
         self.parts = 0
         """Number of rounds filled by parts of this command."""
 

@@ -186,9 +186,8 @@ class Decider(Generic[S]):
         """Take in that a batch of this owner is in the log."""
         # A batch that timed out may have been in flight all along, so any of the batches sent may come back.
         for outcome in self._unconfirmed.pop(decision.id, ()):
-            # A refusal stored nothing, and it rested on events before it that were only predicted. It is
-            # decided again.
-            if outcome.problem is None:
+            # What stored nothing rested on events before it that were only predicted. It is decided again.
+            if outcome.is_stored:
                 outcome.pending.stored = (decision.position + outcome.offset, outcome.value)
 
     async def run(self) -> None:
@@ -247,16 +246,8 @@ class Decider(Generic[S]):
                 made = self._timer_round() if await self._inbox.is_fully_folded() else EMPTY_ROUND
             if made.events:
                 return await self._append(made)
-            position = self._positions[subjects.CONTROL]
-            # Answers without events, such as refusals, append nothing, so no fence would notice that another
-            # replica has decided meanwhile and that they rest on an old state.
-            if made.outcomes and (newest := await self._newest_decision(made)) > self.fence_position:
-                self._commands.put_back(made.waiting)
-                # Wait until that decision is folded; otherwise this would loop forever.
-                self._last_appended = max(self._last_appended, newest)
+            if made.outcomes and not await self._answer_unstored(made):
                 return False
-            for outcome in made.outcomes:
-                outcome.deliver(position)
         if 0 < self.fence_position <= self.archived_through:
             # The archive may remove only what lies before the newest decision, so append an empty one.
             return await self._append(Round(self._new_id(), self._clock()))
@@ -265,16 +256,19 @@ class Decider(Generic[S]):
         await asyncio.sleep(0)
         return bool(self._commands)
 
-    async def _newest_decision(self, made: Round) -> int:
-        """Return the position of the newest decision by any replica.
-
-        An answer that stores nothing is not fenced.
-        """
-        # As if it were sent: where this loop is ended meanwhile, its commands are told.
-        self._unconfirmed[made.batch] = tuple(made.outcomes)
-        last = await self._journal.last(self.fence_subject)
-        self._unconfirmed.pop(made.batch, None)
-        return 0 if last is None else last.position
+    async def _answer_unstored(self, made: Round) -> bool:
+        """Answer a round that stores nothing. Returns whether all of it could be answered (decision 90)."""
+        end = 0
+        # Once per command: a log that always grows must not keep its answer back for ever.
+        if any(pending.answer_from is None for pending in made.waiting):
+            # As if it were sent: where this loop is ended meanwhile, its commands are told.
+            self._unconfirmed[made.batch] = tuple(made.outcomes)
+            end = await self._journal.end(subjects.CONTROL, after=made.seen)
+            self._unconfirmed.pop(made.batch, None)
+        again = made.deliver(made.seen, end)
+        self._commands.put_back(again)
+        self._last_appended = max(self._last_appended, *(pending.answer_from or 0 for pending in again), 0)
+        return not again
 
     def _command_round(self) -> Round:
         if not self._commands:
@@ -366,9 +360,10 @@ class Decider(Generic[S]):
         # Earlier batches can no longer be stored: this decision has taken their place behind the fence.
         self._unconfirmed.clear()
         self.refusal = ""
-        for outcome in made.outcomes:
-            outcome.deliver(self._last_appended - len(made.events))
-        self._commands.put_back(made.unfinished)
+        decision = self._last_appended - len(made.events)
+        # The batch tells where the log ended: just before it.
+        again = made.deliver(decision, decision - 1)
+        self._commands.put_back([*again, *made.unfinished])
         # Only now: a batch that was refused takes no space.
         self._charge(made)
         self._measures.decided(len(made.events), seconds)

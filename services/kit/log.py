@@ -145,6 +145,9 @@ class Log(Protocol):
     async def last(self, subject: str) -> Stored | None:
         """Return the newest message on a subject of its stream, or None."""
 
+    async def end(self, stream: str, *, after: int) -> int:
+        """Return the position of the newest message behind `after`, or `after`. Waits for the broker."""
+
     async def bounds(self, stream: str) -> tuple[int, int]:
         """Return the first and last position of a stream; (1, 0) if it was always empty."""
 

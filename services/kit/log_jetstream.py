@@ -11,7 +11,7 @@ import base64
 import time
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -192,17 +192,24 @@ class JetStreamLog:
 
     async def last(self, subject: str) -> Stored | None:
         # Ask the leader: another replica (`DIRECT.GET`) may not have a message that is already acknowledged.
-        want = {"last_by_subj": subject}
+        message = await self._get_message(names.stream_of(subject), {"last_by_subj": subject})
+        return None if message is None else _parse_message(message)
+
+    async def end(self, stream: str, *, after: int) -> int:
+        # STREAM.INFO takes several times as long while messages are stored. The newest may be a large one.
+        if await self._get_message(stream, {"seq": after + 1, "next_by_subj": ">"}) is None:
+            return after
+        newest = await self._get_message(stream, {"last_by_subj": ">"})
+        return after if newest is None else int(newest["seq"])
+
+    async def _get_message(self, stream: str, want: dict[str, Any]) -> Any:
+        """Ask for a message until the broker answers; None if there is none."""
         while True:
-            try:
-                answer = await self._api_request(f"STREAM.MSG.GET.{names.stream_of(subject)}", want)
-            except OutcomeUnknown:
-                await asyncio.sleep(RETRY_S)
-                continue
-            if "message" in answer:
-                return _parse_message(answer["message"])
-            if answer.get("error", {}).get("err_code") == NO_MESSAGE:
-                return None
+            answer: dict[str, Any] = {}
+            with suppress(OutcomeUnknown):
+                answer = await self._api_request(f"STREAM.MSG.GET.{stream}", want)
+            if "message" in answer or answer.get("error", {}).get("err_code") == NO_MESSAGE:
+                return answer.get("message")
             await asyncio.sleep(RETRY_S)
 
     async def bounds(self, stream: str) -> tuple[int, int]:

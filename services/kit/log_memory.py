@@ -129,6 +129,10 @@ class MemoryLog:
         removed = self.removed_through[stream_of(subject)]
         return None if message is None or message.position <= removed else message
 
+    async def end(self, stream: str, *, after: int) -> int:
+        end = len(self.streams[stream])
+        return end if end > max(after, self.removed_through[stream]) else after
+
     async def bounds(self, stream: str) -> tuple[int, int]:
         return self.removed_through[stream] + 1, len(self.streams[stream])
 

@@ -53,6 +53,8 @@ class Outcome(msgspec.Struct, frozen=True):
     offset: int
     value: Any
     problem: Refused | None = None
+    is_stored: bool = False
+    """Whether the round has events of the command. Otherwise its answer rests on the folded state alone."""
 
     def deliver(self, before: int) -> None:
         """Answer the command. `before` is the position just before the round's first event."""
@@ -65,9 +67,11 @@ class Outcome(msgspec.Struct, frozen=True):
 class Round:
     """A batch under construction."""
 
-    def __init__(self, batch: str, at: float) -> None:
+    def __init__(self, batch: str, at: float, seen: int = 0) -> None:
         self.batch = batch
         self.at = at
+        self.seen = seen
+        """Position of the state that the commands were decided on."""
         self.events: list[Decided] = []
         self.outcomes: list[Outcome] = []
         self.unfinished: list[Pending] = []
@@ -78,6 +82,24 @@ class Round:
     def waiting(self) -> list[Pending]:
         """The commands that this round decides."""
         return [outcome.pending for outcome in self.outcomes] + self.unfinished
+
+    def deliver(self, before: int, end: int) -> list[Pending]:
+        """Answer the commands. Returns those that have to be decided again, once the log is folded further.
+
+        `before` is the position just before the round's first event. `end` is where the log ended after the
+        commands had arrived: what stores nothing is answered from a state that has reached it, since somebody
+        may have been told of anything in the log by then.
+        """
+        again = []
+        for outcome in self.outcomes:
+            pending = outcome.pending
+            if pending.answer_from is None:
+                pending.answer_from = end
+            if outcome.is_stored or pending.answer_from <= self.seen:
+                outcome.deliver(before)
+            else:
+                again.append(pending)
+        return again
 
     def encode(self, events: Iterable[Any], actor: str, cause: str) -> list[Decided]:
         """Encode events as they would follow here. Raises `Refused` if one is too large for the log."""
@@ -206,7 +228,7 @@ class Rounds(Generic[S]):
 
     def from_commands(self, state: S, now: float, position: int, waiting: CommandQueue) -> Round:
         """Decide as many waiting commands as fit, each as if those before it were already in the log."""
-        new_round, ahead = Round(self._new_id(), now), PredictedState(self._rules, state, position)
+        new_round, ahead = Round(self._new_id(), now, position), PredictedState(self._rules, state, position)
         began = self._stopwatch()
         while (pending := waiting.pop()) is not None:
             # Its batch was read back after the answer had been lost. To decide it again would make it take
@@ -293,7 +315,9 @@ class Rounds(Generic[S]):
             return True
         new_round.add(made)
         if is_complete:
-            new_round.outcomes.append(Outcome(pending, len(new_round.events), result.value))
+            new_round.outcomes.append(
+                Outcome(pending, len(new_round.events), result.value, is_stored=bool(made))
+            )
         else:
             new_round.unfinished.append(pending)
         return True

@@ -143,6 +143,21 @@ def test_a_lost_fence_stores_nothing(run, claimed):
     run(work)
 
 
+def test_the_end_of_a_stream_is_told_to_who_knows_some_of_it(run):
+    async def work(log):
+        assert await log.end(subjects.CONTROL, after=0) == 0
+        for what in "abc":
+            await log.append(draft(what))
+        assert [await log.end(subjects.CONTROL, after=after) for after in (0, 1, 2, 3)] == [3, 3, 3, 3]
+        await log.append(Draft(subjects.witness_of_trial(1), b"fact", "fact"))
+        await log.forget(subjects.WITNESS, 1)
+        assert [await log.end(subjects.WITNESS, after=after) for after in (0, 1)] == [0, 1]
+        await log.append(Draft(subjects.witness_of_trial(1), b"fact", "another"))
+        assert [await log.end(subjects.WITNESS, after=after) for after in (0, 1, 2)] == [2, 2, 2]
+
+    run(work)
+
+
 def test_others_do_not_move_the_fence(run):
     async def work(log):
         await log.append_batch(decided(1), fence=Fence(FENCED, 0))

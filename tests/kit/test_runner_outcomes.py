@@ -105,7 +105,7 @@ def test_an_abandoned_command_takes_no_effect_later():
 
 
 class Held(MemoryLog):
-    """Does not say what the newest decision is, once it is held."""
+    """Does not say where it ends, once it is held."""
 
     is_held = False
 
@@ -113,11 +113,11 @@ class Held(MemoryLog):
         super().__init__()
         self.asked = asyncio.Event()
 
-    async def last(self, subject):
-        if self.is_held and subject == subjects.decision("toy"):
+    async def end(self, stream, *, after):
+        if self.is_held:
             self.asked.set()
             await asyncio.Event().wait()
-        return await super().last(subject)
+        return await super().end(stream, after=after)
 
 
 def test_a_refusal_that_was_being_checked_is_answered_when_the_state_is_loaded_anew():

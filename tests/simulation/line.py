@@ -148,6 +148,11 @@ class Line:
             await asyncio.sleep(RETRY_S)
         return await self._disk.last(subject)
 
+    async def end(self, stream, *, after):
+        while self.cut or self._disk.leader is None:
+            await asyncio.sleep(RETRY_S)
+        return await self._disk.end(stream, after=after)
+
     async def forget(self, stream, through):
         if self.cut or self._disk.leader is None:
             await asyncio.sleep(ACK_TIMEOUT_S if self.cut else RETRY_S)

@@ -55,6 +55,9 @@ class ArchivedLog:
             return message
         return await self._segments.last(await self.chain(), subject)
 
+    async def end(self, stream: str, *, after: int) -> int:
+        return await self._stream.end(stream, after=after)
+
     async def bounds(self, stream: str) -> tuple[int, int]:
         first, last = await self._stream.bounds(stream)
         if stream == names.CONTROL and first > 1 and (chain := await self.chain()):
