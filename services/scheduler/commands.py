@@ -49,7 +49,7 @@ def report_silence(state: State, command: ReportSilence, call: Call) -> Result:
     if worker is None or worker.presence != "here" or worker.session != command.session:
         return Result()
     reason = f"no heartbeat from worker {worker.id} for {command.silent_s:.0f} s"
-    return Result([scheduler.WorkerLost(worker.id, reason)])
+    return Result([scheduler.WorkerLost(worker.id, reason, worker.session)])
 
 
 class GiveUp(msgspec.Struct, frozen=True, tag="give_up"):

@@ -220,13 +220,18 @@ def test_a_repeat_of_a_refused_registration_does_not_bring_a_worker(gateway):
     assert gateway.get("/api/v1/agents")["agents"] == []
 
 
-def test_a_goodbye_counts_for_its_own_session(gateway):
-    """The broker may store it twice, or another worker that wanted the id may say it."""
+@pytest.mark.parametrize(
+    "gone",
+    [worker.WorkerLeft, lambda worker_id, session: scheduler.WorkerLost(worker_id, "silent", session)],
+    ids=["left", "lost"],
+)
+def test_the_end_of_a_session_counts_for_no_other_one(gateway, gone):
+    """It may be stored twice, or late, or another worker that wanted the id may say it."""
 
     def agents(*events):
         return [agent["id"] for agent in gateway.given(*events).get("/api/v1/agents")["agents"]]
 
     first, again = story.worker_here(), replace(story.worker_here(), session="s-2")
-    assert agents(first, again, worker.WorkerLeft("w-1", "s-1")) == ["w-1"]
-    assert agents(worker.WorkerLeft("w-1", "s-2")) == []
-    assert agents(replace(first, session="s-3"), worker.WorkerLeft("w-1", "s-2")) == ["w-1"]
+    assert agents(first, again, gone("w-1", "s-1")) == ["w-1"]
+    assert agents(gone("w-1", "s-2")) == []
+    assert agents(replace(first, session="s-3"), gone("w-1", "s-2")) == ["w-1"]

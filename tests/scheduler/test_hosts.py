@@ -1,11 +1,14 @@
 """Opening and closing workers and slots, and slots that vanish (scheduling spec, section 7)."""
 
+import msgspec
 import pytest
 
 from det_contracts.commands import SwitchSlot, SwitchWorker
 from det_contracts.events import scheduler, searcher, worker
 from det_contracts.problems import Refused
+from services.kit.rules import Call
 from services.scheduler.app import RULES
+from services.scheduler.commands import ReportSilence
 
 
 def of(kind, events):
@@ -217,3 +220,23 @@ def test_repeats_of_a_start_and_an_exit_change_nothing(cluster, again):
     (ended,) = of(scheduler.AllocationEnded, cluster.exited(1, 0, worker_id="w2"))
     assert ended.outcome == "succeeded"
     assert [*cluster.exited(1, 1, worker_id="w2"), *cluster.started(1, "w2")] == []
+
+
+@pytest.mark.parametrize("named", ["s1", ""])
+def test_what_was_lost_of_a_session_takes_nothing_from_the_next_one(cluster, named):
+    """The worker may register again while the scheduler states that it is lost."""
+    cluster.worker(session="s1")
+    (lost,) = RULES.commands[ReportSilence](
+        cluster.state, ReportSilence("w1", "s1", 30.0), Call("c", 0.0)
+    ).events
+    assert lost.session == "s1"
+    cluster.worker(session="s2")
+    (assigned,) = cluster.request(1)
+    ended = cluster.decisions_after(msgspec.structs.replace(lost, session=named))
+    if named:
+        assert ended == []
+        assert cluster.state.workers["w1"].presence == "here"
+    else:
+        # Events of before name no session, and always count.
+        assert cluster.state.workers["w1"].presence == "lost"
+        assert of(scheduler.AllocationEnded, ended)[0].allocation_id == assigned.allocation_id

@@ -208,7 +208,9 @@ def _registered(ledger, event, position):
 def _worker_gone(ledger, event, position):
     host = ledger.workers.get(event.worker_id)
     left = isinstance(event, worker.WorkerLeft)
-    if host is None or (left and host.session != event.session):
+    # Schedulers of before name no session.
+    counts_always = not left and not event.session
+    if host is None or not (counts_always or host.session == event.session):
         return
     ledger.host(replace(host, presence="left" if left else "lost"), position)
     for allocation in _on(ledger, event.worker_id):

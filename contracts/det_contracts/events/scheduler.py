@@ -215,6 +215,9 @@ class WorkerLost(msgspec.Struct, frozen=True):
 
     worker_id: str
     reason: str
+    session: str = ""
+    """That of the registration that was silent. If the worker has another one by now, the message comes too
+    late, and all readers skip it. Empty in older events, which always count."""
 
 
 @event("scheduler.worker.forgotten", key="worker_id")

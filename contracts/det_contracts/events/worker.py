@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from det_contracts.codec import event
+from det_contracts.events import scheduler
 from det_contracts.limits import MAX_EXACT_INTEGER, NAME_CHARACTERS, TEXT_CHARACTERS, WORKER_SLOTS, is_name
 
 
@@ -88,6 +89,13 @@ class WorkerLeft(msgspec.Struct, frozen=True):
 
     If the worker has another one by now, the message comes too late, and all readers skip it.
     """
+
+
+def is_about_session(event: scheduler.WorkerLost | WorkerLeft, session: str) -> bool:
+    """Whether a message that a worker is gone is about its session, and not about one before."""
+    if isinstance(event, scheduler.WorkerLost) and not event.session:
+        return True
+    return event.session == session
 
 
 @event("worker.allocation_started", key="worker_id")

@@ -8,6 +8,7 @@ import msgspec
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import scheduler, worker
+from det_contracts.events.worker import is_about_session
 from services.catalogue.domain.state import State, Switch, Worker
 from services.kit.rules import Key
 
@@ -52,11 +53,9 @@ def left(state: State, recorded: Recorded) -> Iterable[Key]:
     event: scheduler.WorkerLost | worker.WorkerLeft = recorded.event
     id = event.worker_id
     worker_record = state.workers.get(id)
-    # A goodbye may come late or twice, when the worker is in its next session, or from another worker that
-    # wanted the id.
-    if worker_record is None or (
-        isinstance(event, worker.WorkerLeft) and event.session != worker_record.session
-    ):
+    # It may come late or twice, when the worker is in its next session, or from another worker that wanted
+    # the id.
+    if worker_record is None or not is_about_session(event, worker_record.session):
         return
     del state.workers[id]
     why = "it was stopped" if isinstance(event, worker.WorkerLeft) else event.reason

@@ -8,7 +8,7 @@ import msgspec
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import scheduler, worker
-from det_contracts.events.worker import is_different_worker, remember_session
+from det_contracts.events.worker import is_about_session, is_different_worker, remember_session
 from services.scheduler.domain import provisioned
 from services.scheduler.domain.records import Allocation, Member, Presence, Switch, Worker
 from services.scheduler.domain.state import Key, State
@@ -78,10 +78,8 @@ def left_or_lost(state: State, recorded: Recorded) -> Iterable[Key]:
     """A worker left or was declared lost; its parts are lost."""
     event: scheduler.WorkerLost | worker.WorkerLeft = recorded.event
     stored_worker = state.workers.get(event.worker_id)
-    # A goodbye may still be under way when the same worker has been started again.
-    if stored_worker is None or (
-        isinstance(event, worker.WorkerLeft) and event.session != stored_worker.session
-    ):
+    # Either may still be under way when the same worker has been started again.
+    if stored_worker is None or not is_about_session(event, stored_worker.session):
         return
     left = isinstance(event, worker.WorkerLeft)
     presence: Presence = "left" if left else "lost"
