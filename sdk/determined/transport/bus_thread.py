@@ -4,6 +4,9 @@ The script's threads hand over work and continue. Everything for the broker pass
 order, and is retried until it is stored. Nothing in here raises into a training loop.
 """
 
+import determined.transport.broker_client  # noqa: F401
+
+# isort: split
 import asyncio
 import concurrent.futures
 import contextlib
