@@ -1,8 +1,9 @@
 """Brings a service's database to the current schema before the service uses it.
 
-Each service keeps its alembic revisions in `services/<owner>/migrations`. Alembic is loaded only if there is
-something to do: an up-to-date start costs one small query. Replicas that start at the same time on a shared
-PostgreSQL wait for each other.
+Each service keeps its alembic revisions in `services/<owner>/migrations`, and beside them, in `schema.sql`,
+what they make of an empty SQLite database (`python -m tests.kit.test_schemas` writes it). Alembic is loaded
+only if there is something else to do: an up-to-date start costs one small query. Replicas that start at the
+same time on a shared PostgreSQL wait for each other.
 
 Revisions only add: tables, columns with defaults, indexes; an index may be replaced by one that begins with
 its columns. A release therefore works with the schema of a later one, beside it or after it. It leaves that
@@ -23,6 +24,7 @@ from services.kit.sqlite_files import set_aside_if_damaged
 
 log = structlog.get_logger()
 VERSIONS = sa.table("alembic_version", sa.column("version_num"))
+SCHEMA_FILE = "schema.sql"
 MIGRATION_LOCK = sa.select(sa.func.pg_advisory_xact_lock(0x57EADFA57))
 """Held while changing the schema of a PostgreSQL database, until the transaction ends."""
 
@@ -40,6 +42,9 @@ def open_database(url: str, owner: str, service: str = "") -> Database:
     database = Database(url, damaged=set_aside_if_damaged(url, owner))
     folder = Path(__file__).parent.parent / (service or owner) / "migrations"
     now, newest = _version(database), _newest(folder)
+    if now is None and database.engine.dialect.name == "sqlite":
+        _create_tables(database, folder)
+        now = _version(database)
     if now is not None and now > newest:
         log.info("database.later_schema", owner=owner, schema=now, known=newest)
     elif now != newest:
@@ -82,9 +87,28 @@ def _connect_checked(dialect: Any, _: Any, words: list[Any], more: dict[str, Any
 
 def _version(database: Database) -> str | None:
     with database.engine.connect() as connection:
-        if not sa.inspect(connection).has_table(VERSIONS.name):
+        if connection.dialect.name == "sqlite":
+            # Inspectors take a megabyte that they never give back.
+            exists = connection.exec_driver_sql(
+                "SELECT 1 FROM sqlite_master WHERE name = ?", (VERSIONS.name,)
+            ).scalar()
+        else:
+            exists = sa.inspect(connection).has_table(VERSIONS.name)
+        if not exists:
             return None
         return connection.execute(sa.select(VERSIONS.c.version_num)).scalar()
+
+
+def _create_tables(database: Database, folder: Path) -> None:
+    """Make what the revisions make of an empty SQLite database. Does nothing if it is not empty."""
+    statements = (folder / SCHEMA_FILE).read_text().split(";\n")
+    with database.engine.connect() as connection:
+        # Before looking whether it is empty: another process may make the tables at the same time.
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        if connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar() == 0:
+            for statement in filter(None, statements):
+                connection.exec_driver_sql(statement)
+        connection.commit()
 
 
 def _newest(folder: Path) -> str:

@@ -30,8 +30,8 @@ from services.kit.host_processes import die_with_parent
 SOCKET_VARIABLE = "STEADFAST_FORK_SERVER"
 """Variable with the descriptor of the request socket."""
 REQUEST_BYTES = 128 * 1024
-LOADED_WHEN_RUNNING = ("sqlalchemy.dialects.sqlite", "alembic.command", "alembic.config", "uvloop")
-"""What services load only when they use their database, create its tables, or begin their event loop."""
+LOADED_WHEN_RUNNING = ("sqlalchemy.dialects.sqlite", "uvloop")
+"""What services load only when they use their database, or begin their event loop."""
 
 
 def main() -> None:
