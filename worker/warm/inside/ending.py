@@ -71,20 +71,20 @@ def spare_openssl() -> None:
 def install(earlier: list[object]) -> None:
     """Have the forks of this process end in this way. Call it after everything is loaded, before `gc.freeze`.
 
-    `earlier` are watchful objects from before anything was loaded. If there are others, forks end as any
-    process.
+    `earlier` are watchful objects from before anything was loaded. Of the others, generators are closed at
+    the end of a fork, and some would do nothing then. If there are any more, forks end as any process.
     """
     hook = getattr(sys, "__interactivehook__", None)
     if not isinstance(hook, Function):
         return
     before = set(map(id, earlier))
-    fast = all(id(item) in before for item in watchful())
+    loaded = [item for item in watchful() if id(item) not in before]
     reports_leaks = any(type(item).__module__ == "nanobind" for item in gc.get_objects())
     # The interpreter drops this function, which only a prompt calls, after it has called all functions of
     # `atexit`, when no other thread can run any more, and before it drops modules. A copy, because its module
     # refers to it, too.
     copy = Function(hook.__code__, hook.__globals__, hook.__name__, hook.__defaults__, hook.__closure__)
-    vars(copy)["ending"] = _Ending(fast, reports_leaks)
+    vars(copy)["ending"] = _Ending(loaded, reports_leaks)
     sys.__interactivehook__ = copy
 
 
@@ -111,24 +111,30 @@ def main_returned() -> None:
 class _Ending:
     """Freed when the interpreter begins to take itself apart."""
 
-    def __init__(self, fast: bool, reports_leaks: bool) -> None:
-        self._fast = fast
+    def __init__(self, loaded: list[Any], reports_leaks: bool) -> None:
+        """Takes the watchful objects that the template has loaded."""
+        self._generators = [item for item in loaded if type(item) is Generator]
+        self._others = [item for item in loaded if type(item) is not Generator]
         self._reports_leaks = reports_leaks
         self._modules = {name: module for name, module in sys.modules.items() if name not in NEVER}
-        _immortal[str(id(self))] = self._modules
+        _immortal[str(id(self))] = self._modules, self._generators, self._others
 
     def __del__(self) -> None:
         if not sys.is_finalizing():
             return
         # The interpreter has flushed these, and exits with status 120 if that failed.
         own_streams = sys.stdout is not sys.__stdout__ or sys.stderr is not sys.__stderr__
-        if not self._fast or gc.get_debug() or gc.garbage or _end_own_modules():
-            self._modules.clear()
+        if not self._may_be_fast() or gc.get_debug() or gc.garbage or _end_own_modules():
+            for kept in (self._modules, self._generators, self._others):
+                kept.clear()
             gc.unfreeze()
             if self._reports_leaks:
                 # What the interpreter still frees may write there.
                 vars(sys)["steadfast_ending"] = _Mute()
             return
+        for generator in self._generators:
+            # As when the interpreter frees it.
+            generator.__del__()
         if _succeeded and not own_streams and not _has_exit_functions():
             _flush_and_exit()
         for name, module in self._modules.items():
@@ -136,6 +142,10 @@ class _Ending:
                 del sys.modules[name]
         if self._reports_leaks:
             _Mute()
+
+    def _may_be_fast(self) -> bool:
+        """Whether nothing that the template had loaded has to end, besides generators."""
+        return not any(g.gi_running for g in self._generators) and all(map(_does_nothing_now, self._others))
 
 
 class _Mute:
@@ -182,16 +192,8 @@ def _close_generators(modules: list[Any]) -> None:
             is_context = issubclass(type(value), contextlib.ContextDecorator)
             generator: Any = getattr(value, "__dict__", {}).get("gen") if is_context else value
             if type(generator) is Generator and not generator.gi_running:
-                _close(generator)
-
-
-def _close(generator: Any) -> None:
-    try:
-        generator.close()
-    except BaseException:
-        # Printed as "Exception ignored in", as when the interpreter closes it.
-        arguments: Any = sys.UnraisableHookArgs
-        sys.unraisablehook(arguments((*sys.exc_info(), None, generator)))
+                # As when the interpreter frees it: what it raises is printed as "Exception ignored in".
+                generator.__del__()
 
 
 def _names(modules: list[Any]) -> list[str]:
@@ -208,6 +210,16 @@ def _names(modules: list[Any]) -> list[str]:
     return [*names, *reversed(reversed_names)]
 
 
+def _does_nothing_now(item: Any) -> bool:
+    """Whether a watchful object would do nothing if it were freed now."""
+    if type(item).__module__ == "_io":
+        return bool(item.closed)
+    # That of multiprocessing, and joblib's, stop the process that they have started, if any.
+    finalizer_module = str(getattr(type(item).__del__, "__module__", ""))
+    is_tracker = finalizer_module.rpartition(".")[2].endswith("resource_tracker")
+    return is_tracker and vars(item).get("_fd", 0) is None
+
+
 def _something_matters() -> bool:
     """Whether something of the script is left whose end may be seen from outside of its process."""
     try:
@@ -220,7 +232,7 @@ def _something_matters() -> bool:
 def _may_matter(item: Any) -> bool:
     kind: Any = type(item)
     if hasattr(kind, "__del__"):
-        return kind.__module__ != "_io" or not item.closed
+        return not _does_nothing_now(item)
     # A type of a compiled library may do anything when it is freed.
     top = str(kind.__module__).partition(".")[0]
     if top in WRITING:

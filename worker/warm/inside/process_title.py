@@ -15,8 +15,6 @@ _LAYOUT = struct.Struct("=11QQIi")
 """`struct prctl_mm_map`: eleven addresses, auxv, its size, descriptor of the executable."""
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.sbrk.restype = ctypes.c_void_p
-_kept_alive: list[object] = []
-"""Kept alive because the kernel reads it on every look."""
 
 
 def set_title(words: Sequence[str], env: Mapping[str, str]) -> None:
@@ -24,7 +22,9 @@ def set_title(words: Sequence[str], env: Mapping[str, str]) -> None:
     line = b"".join(os.fsencode(word) + b"\0" for word in words)
     variables = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in env.items())
     text = ctypes.create_string_buffer(line + variables, len(line) + len(variables))
-    _kept_alive[:] = [text]
+    # Never freed: the kernel reads it on every look, also while the interpreter takes itself apart, and would
+    # show everybody what is in that memory next.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(text))
     at = ctypes.addressof(text)
     middle, end = at + len(line), at + len(line) + len(variables)
     field = _StatFields()
