@@ -62,6 +62,7 @@ def test_a_script_runs_without_a_cluster(environment, folder):
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("environment", ["installed"], indirect=True)
 def test_a_search_and_the_web_ui_run_from_the_wheels(environment, folder, wheels):
     with cluster_of(environment, folder) as address:
         run_search(environment, folder, address)
