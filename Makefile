@@ -89,8 +89,8 @@ compose-test: setup $(VENV)/.browser ## build the images and run the compose sta
 full: test $(VENV)/.deepspeed ## run what takes long, too: before a release
 	@$(TIER) -n 3 $(LIVE) -m full -o faulthandler_timeout=8000
 
-durations: setup $(VENV)/.browser ## record how long the tests of each tier take, on an idle machine
-	@$(MAKE) fast test full TIER='$(BIN)/python -m pytest -q --record-durations --tier $$@'
+durations: $(VENV)/.installed ## record the times of the last whole runs of `make fast`, `make test` and `make full`
+	@$(BIN)/python -m tests.fixtures.durations build/tests/*.xml
 
 check: $(VENV)/.installed ## ruff, mypy, and Biome where `make setup` has brought it
 	@$(BIN)/ruff check .

@@ -1,6 +1,9 @@
 """A tier that has grown is noticed by what grew, whatever the speed of the machine."""
 
+import json
 from types import SimpleNamespace
+
+import pytest
 
 from tests.fixtures import durations
 from tests.fixtures.durations import growth, processor_times, stolen
@@ -63,3 +66,39 @@ def test_those_that_share_clusters_run_first_and_then_the_slowest(monkeypatch):
     durations.pytest_collection_modifyitems(items)
     order = [item.path.relative_to(folder).as_posix() for item in items[::2]]
     assert order == ["live/test_slow.py", "live/test_quick.py", "kit/test_slow.py", "kit/test_new.py"]
+
+
+CASE = '<testcase classname="tests.kit.test_a" name="test_it[{}]" time="{}">{}</testcase>'
+
+
+@pytest.fixture
+def report(tmp_path, monkeypatch):
+    """Writes a JUnit file of the tier `test` with these cases; another tier is recorded already."""
+    monkeypatch.setattr(durations, "RECORD", tmp_path / "tests" / "durations.json")
+    durations.RECORD.parent.mkdir()
+    durations.RECORD.write_text('{"fast": {"tests/kit/test_a.py": 1.0}}')
+
+    def write(*cases):
+        path = tmp_path / "test.xml"
+        path.write_text(f"<testsuites><testsuite>{''.join(cases)}</testsuite></testsuites>")
+        return path
+
+    return write
+
+
+def test_times_are_recorded_from_the_report_of_a_run(report):
+    durations.record(report(CASE.format(1, 0.25, ""), CASE.format(2, 0.5, "<skipped/>")))
+    recorded = json.loads(durations.RECORD.read_text())
+    assert recorded == {"fast": {"tests/kit/test_a.py": 1.0}, "test": {"tests/kit/test_a.py": 0.75}}
+
+
+@pytest.mark.parametrize("trouble", ["failure", "error"])
+def test_a_run_with_failures_is_not_recorded(report, trouble):
+    with pytest.raises(ValueError, match=r"tests\.kit\.test_a\.test_it\[1\] failed"):
+        durations.record(report(CASE.format(1, 0.25, f"<{trouble}/>")))
+
+
+def test_nor_is_a_part_of_a_tier(report):
+    durations.RECORD.write_text(json.dumps({"test": {f"tests/kit/test_{n}.py": 1.0 for n in "abcd"}}))
+    with pytest.raises(ValueError, match="is of a part of the tier 'test'"):
+        durations.record(report(CASE.format(1, 0.25, "")))
