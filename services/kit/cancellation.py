@@ -51,16 +51,19 @@ async def finish(cleanup: Awaitable[object]) -> None:
     await asyncio.shield(running)
 
 
-def raise_if_cancelled() -> None:
+def raise_if_cancelled(task: asyncio.Task[Any] | None = None) -> None:
     """Check for a swallowed cancellation.
 
     Call it in every iteration of a loop around calls that may swallow one.
+
+    Args:
+        task: This task, if the caller knows it already.
 
     Raises:
         asyncio.CancelledError: This task was cancelled, and the call it waited for swallowed that. A task
             group cancels its tasks only once when it ends, and would wait for this task forever.
     """
-    task = asyncio.current_task()
+    task = task or asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError
 

@@ -134,7 +134,9 @@ class Decider(Generic[S]):
 
     def wake(self) -> None:
         """Look for work: something was folded, or leadership may have changed."""
-        self._wake.set()
+        # Who follows has none, and folds as much as who leads.
+        if self._is_leader() or self._was_leader:
+            self._wake.set()
 
     def put(self, pending: Pending) -> None:
         """Queue a command. Raises `Refused` if too much is waiting, or was added to the log, for its user."""
@@ -192,8 +194,9 @@ class Decider(Generic[S]):
 
     async def run(self) -> None:
         """Decide until cancelled, while this replica leads."""
+        this_task = asyncio.current_task()
         while True:
-            raise_if_cancelled()
+            raise_if_cancelled(this_task)
             if not self._wake.is_set():
                 await self._wait_for_work()
             # Before looking, not after: whatever wakes this loop while it decides makes it look once more.

@@ -133,14 +133,19 @@ class Pager(Generic[S]):
 
     async def load_for(self, messages: Iterable[Any]) -> None:
         """Have the records loaded that some events, commands or queries name, where there are such."""
-        keys = list[Key]()
+        if missing := self.missing(messages):
+            await self.fetch(missing)
+
+    def missing(self, messages: Iterable[Any]) -> set[Key]:
+        """Return what some events, commands or queries name and may have to be loaded."""
+        missing = set[Key]()
         for message in messages:
             created_key = self._roots.creation_events.get(type(message))
             if created_key is not None:
                 # Nobody has to ask the database for what was never there.
                 self._remember_absent([created_key(message)])
-            keys.extend(self._roots.referenced_keys(message))
-        await self.fetch(keys)
+            missing.update(filter(self._may_need_loading, self._roots.referenced_keys(message)))
+        return missing
 
     async def fetch(self, keys: Iterable[Key]) -> None:
         """Have some records loaded, with all of their roots, where there are such."""
@@ -220,7 +225,11 @@ class Pager(Generic[S]):
                         touched.pop(key, None)
 
     def _record_count(self) -> int:
-        return sum(len(getattr(self._state, table)) for table in self._roots.root_lookups)
+        count = 0
+        # No generator: this is asked after every portion.
+        for table in self._roots.root_lookups:
+            count += len(getattr(self._state, table))
+        return count
 
     def _need_no_decision(self, keys: list[Key], parked: Collection[Key]) -> bool:
         return not any(key in parked or self._calls_for_decision(self._state, key) for key in keys)

@@ -267,8 +267,9 @@ class Runner(Generic[S]):
 
     async def _fold_forever(self, stream: str, feed: Feed) -> None:
         read = self.rules.reader(stream, read_event, lambda: self.state)
+        this_task = asyncio.current_task()
         while True:
-            raise_if_cancelled()
+            raise_if_cancelled(this_task)
             while self.rules.is_held(stream, self.state):
                 await self.wait_for_change(self._changes.position)
             batch = await feed.batch()
@@ -282,7 +283,8 @@ class Runner(Generic[S]):
     async def _fold_portion(
         self, stream: str, read: Decode, messages: Sequence[Stored], *, caught_up: bool
     ) -> None:
-        if await self.standstill.wait_for_decision(stream, messages):
+        if self.standstill.stands_before(stream, messages):
+            await self.standstill.wait_for_decision(stream, messages)
             self._narrowing.end()
         began = time.perf_counter()
         events = [self._readable(read, message, stream) for message in messages]
@@ -298,8 +300,8 @@ class Runner(Generic[S]):
     async def _prepare(self, stream: str, messages: Sequence[Stored], events: Sequence[Recorded]) -> None:
         """Load what the events of a portion name. From here to the last of them nothing else is done."""
         while True:
-            if self.pager is not None:
-                await self.pager.load_for(recorded.event for recorded in events)
+            if self.pager is not None and (missing := self.pager.missing(r.event for r in events)):
+                await self.pager.fetch(missing)
             if not self._narrowing.limit or not messages:
                 return
             if not await self._saver.save_all():
@@ -316,33 +318,34 @@ class Runner(Generic[S]):
         *,
         caught_up: bool,
     ) -> None:
+        decider = self.decider
         for message, event in zip(messages, events, strict=True):
-            if message.subject == self.decider.fence_subject:
+            if message.subject == decider.fence_subject:
                 # The content does not matter: the broker compares positions.
-                self.decider.fence_position = message.position
+                decider.fence_position = message.position
             self._fold(message, event)
         if events:
             self.positions[stream] = events[-1].position
             self._measures.folded(stream, events, time.perf_counter() - began)
             if self._is_traced:
-                self.decider.event_spans.record_events(messages, events)
+                decider.event_spans.record_events(messages, events)
         self._caught_up[stream] = caught_up
-        self.decider.caught_up = self._caught_up[subjects.CONTROL]
+        decider.caught_up = self._caught_up[subjects.CONTROL]
         for listener in self._listeners:
             listener(events)
         await self._saver.changed(self.state, self._dirty, events, dict(self.positions), size_of(messages))
         self._dirty = {}
         # A slow broker may claim too early that the stream has no more messages.
-        if all(self._caught_up.values()) and self.decider.has_folded_own:
+        if not self.ready.is_set() and all(self._caught_up.values()) and decider.has_folded_own:
             self.ready.set()
-        if self.decider.caught_up:
-            self.decider.wake()
+        if decider.caught_up:
+            decider.wake()
         self.stream_positions.advance(stream, self.positions[stream])
         if events:
             self._changes.advance(self._changes.position + 1)
         self._inbox.on_folded(events)
         if self.pager is not None:
-            self.pager.evict_idle(self.decider.unreacted, self.decider.parked)
+            self.pager.evict_idle(decider.unreacted, decider.parked)
         await asyncio.sleep(0)
 
     def _readable(self, read: Decode, message: Stored, stream: str) -> Recorded:

@@ -232,21 +232,21 @@ class DatabaseSaver:
         positions: dict[str, int],
         size: int = 0,
     ) -> None:
-        portion = self.portions.add(positions)
+        portion, roots, unsaved = self.portions.add(positions), self.roots, self._unsaved.records
         for key in keys:
-            root = self.roots.root_of(state, key) if self.roots is not None else None
+            root = roots.root_of(state, key) if roots is not None else None
             # `dict.get` does not page in: a dropped record must not be loaded again.
-            record = dict.get(getattr(state, key[0]), key[1])
-            self._unsaved.records[key] = UnsavedRecord(record, root, portion)
+            unsaved[key] = UnsavedRecord(dict.get(getattr(state, key[0]), key[1]), root, portion)
         if self._projection is not None:
             self._unsaved.add_events(events, portion, size)
         self.folded_position.advance(positions.get(subjects.CONTROL, 0))
         self._has_unsaved.set()
         for on_changed, _ in self._listeners:
             on_changed(keys)
-        if self._backlog_fill() > 0.5:
-            # Long before whoever folds has to wait.
-            self._save_now.set()
+        if self._backlog_fill() <= 0.5:
+            return
+        # Long before whoever folds has to wait.
+        self._save_now.set()
         while self._backlog_fill() > 1 and not self._overtaken:
             self._save_now.set()
             self._has_capacity.clear()

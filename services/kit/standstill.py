@@ -129,13 +129,15 @@ class Standstill:
         # A request from before the failure is not about it.
         self._read_up_to = await end_of(self._journal)
 
-    async def wait_for_decision(self, stream: str, messages: Sequence[Stored]) -> bool:
-        """If these messages begin with the one that cannot be folded, wait until an administrator decides.
+    def stands_before(self, stream: str, messages: Sequence[Stored]) -> bool:
+        """Whether these messages begin with the one that cannot be folded."""
+        return bool(
+            self._poison is not None and messages and messages[0].position == self.stop_position(stream)
+        )
 
-        Returns whether that was so.
-        """
-        if self._poison is None or not messages or messages[0].position != self.stop_position(stream):
-            return False
+    async def wait_for_decision(self, stream: str, messages: Sequence[Stored]) -> None:
+        """Wait until an administrator decides about the message that these begin with."""
+        assert self._poison is not None  # noqa: S101 - for the type checker
         log.critical(
             "fold.stands",
             owner=self._owner,
@@ -149,7 +151,6 @@ class Standstill:
             self.stands.clear()
         log.warning("fold.goes_on", owner=self._owner, at=self._poison.location)
         self._poison = None
-        return True
 
     async def _wait_until_decided(self, stream: str, position: int) -> None:
         reading = self._journal.read(subjects.CONTROL, after=self._read_up_to, subjects=self._filters)

@@ -34,8 +34,13 @@ class Timers(Generic[S]):
 
     def due(self, state: S) -> float | None:
         """Return the earliest time that the state waits for, in seconds since the epoch."""
-        firsts = (next(self._waiting(state, table), None) for table in self._rules.timers)
-        return min((first[0] for first in firsts if first is not None), default=None)
+        earliest = None
+        # No generator around those of the tables: this is asked several times for every portion folded.
+        for table in self._rules.timers:
+            first = next(self._waiting(state, table), None)
+            if first is not None and (earliest is None or first[0] < earliest):
+                earliest = first[0]
+        return earliest
 
     def facts(self, state: S, now: float) -> Iterator[tuple[Key, Any]]:
         """Yield an event for each time that is due by `now`, with the key of its record."""

@@ -321,6 +321,24 @@ def test_only_who_leads_decides():
     asyncio.run(work())
 
 
+def test_who_follows_looks_for_no_decision_after_what_it_folds():
+    async def work():
+        log, leads = MemoryLog(), False
+        async with running(log, is_leader=lambda: leads) as runner:
+            await until(lambda: not runner.decider.decision_progress()[0])
+            _, looked = runner.decider.decision_progress()
+            for number in range(1, 20):
+                await runner.wait_for_position(await log.append(ask(1, tag=number)))
+            await asyncio.sleep(0)
+            assert runner.decider.decision_progress() == (False, looked)
+            # What it folded meanwhile is decided once it leads, told of that or not.
+            leads = True
+            await runner.wait_for_position(await log.append(ask(2)))
+            await until(lambda: answered(runner) == 19)
+
+    asyncio.run(work())
+
+
 def test_whoever_decided_nothing_behind_what_is_archived_makes_an_empty_decision():
     """Else the log could never be cut behind a quiet owner: its newest decision has to stay."""
 

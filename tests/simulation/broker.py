@@ -137,12 +137,13 @@ class Reader:
         self._is_end_reported = False
         self._waiter = None
         self._is_waking = False
+        self._loop = get_running_loop()
         self.lag = Lag()
 
     def _end(self):
         """How many messages its broker has."""
-        server = self._server if self._line is None else self._line.server
-        return len(self._messages) if server.lags_at is None else server.lags_at[self._stream]
+        lags_at = (self._server if self._line is None else self._line.server).lags_at
+        return len(self._messages) if lags_at is None else lags_at[self._stream]
 
     def wake(self):
         """Notify the reader that there may be something new."""
@@ -151,11 +152,11 @@ class Reader:
 
     def _schedule_wake(self):
         self._is_waking = True
-        get_running_loop().call_later(self._line.pace() if self._line else 0.0, self._arrive)
+        self._loop.call_later(self._line.pace() if self._line else 0.0, self._arrive)
 
     def _arrive(self):
         if self._line is not None and self._line.cut:
-            get_running_loop().call_later(1.0, self._arrive)
+            self._loop.call_later(1.0, self._arrive)
             return
         self._is_waking, waiter, self._waiter = False, self._waiter, None
         if not waiter.done():
@@ -164,25 +165,30 @@ class Reader:
     def _has_new(self):
         """Skip messages that are filtered out or deleted; returns whether there is another one."""
         messages, end = self._messages, self._end()
-        self._at = max(self._at, self._forgotten[self._stream])
+        self._skip_forgotten()
         if self._filters:
             while self._at < end and not matches_any(self._filters, messages[self._at].subject):
                 self._at += 1
         return self._at < end
 
+    def _skip_forgotten(self):
+        if self._at < (forgotten := self._forgotten[self._stream]):
+            self._at = forgotten
+
     async def batch(self):
         if self._waiter is None or self._waiter.done():
-            self._waiter = get_running_loop().create_future()
+            self._waiter = self._loop.create_future()
         if not self._is_waking and (self._has_new() or not self._is_end_reported):
             self._schedule_wake()
         await self._waiter
-        self._at = max(self._at, self._forgotten[self._stream])
-        until = min(self._at + READ_LIMIT, max(self._end(), self._at))
+        self._skip_forgotten()
+        end = self._end()
+        until = min(self._at + READ_LIMIT, max(end, self._at))
         messages = self._messages[self._at : until]
         if self._filters:
             messages = [message for message in messages if matches_any(self._filters, message.subject)]
         self._at = until
-        self._is_end_reported = caught_up = self._at >= self._end()
+        self._is_end_reported = caught_up = until >= end
         return Batch(messages, caught_up)
 
 

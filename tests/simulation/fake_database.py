@@ -128,6 +128,8 @@ class FakeSnapshot:
         return True
 
     def _move(self, database, roots, away):
+        if not roots:
+            return
         for key, (root, _, position) in list(database.roots.items()):
             if root in roots:
                 database.roots[key] = root, away, position
@@ -156,20 +158,29 @@ class Copies:
         self._snapshot = FakeSnapshot(state)
         self._state = state
         self._copies = {}
+        self._order = {}
+        """Per table, its keys in two orders: as they were put in, and as `of` puts them."""
 
     def of(self, live):
         """What a replica that starts from this state would load."""
         tables = {kind: {} for kind in _codecs(self._state)[0]}
         previous_copies, self._copies = self._copies, {}
         for kind, table in tables.items():
-            # In an arbitrary order, as a database may return them.
-            for key, record in sorted(getattr(live, kind).items(), key=_by_key):
-                entry = previous_copies.get((kind, key))
+            records = getattr(live, kind)
+            for key in self._ordered(kind, list(records)):
+                record, entry = dict.__getitem__(records, key), previous_copies.get((kind, key))
                 if entry is None or entry[0] is not record:
                     entry = record, self._snapshot.decoded(kind, msgspec.json.encode(record))
                 self._copies[kind, key] = entry
                 table[key] = entry[1]
         return self._state(**tables)
+
+    def _ordered(self, kind, keys):
+        """The keys in an arbitrary order, as a database may return them."""
+        last = self._order.get(kind)
+        if last is None or last[0] != keys:
+            last = self._order[kind] = keys, sorted(keys, key=str)
+        return last[1]
 
 
 def whole(rules, state, database, pager):

@@ -65,8 +65,8 @@ class Line:
         return await self._send(self._take_batch, (list(drafts), fence))
 
     def _check_size(self, draft):
-        if size_of(draft) > self._plan.limits.message:
-            raise TooLarge(f"{draft.subject}: {size_of(draft):,} bytes with headers")
+        if (size := size_of(draft)) > self._plan.limits.message:
+            raise TooLarge(f"{draft.subject}: {size:,} bytes with headers")
 
     def _take_fact(self, draft):
         position = at_once(self._disk.append(draft))
@@ -117,10 +117,11 @@ class Line:
     def _check_taken(self, message):
         """Checks made by the broker itself."""
         drafts = message[0] if isinstance(message, tuple) else [message]
-        largest = max(map(size_of, drafts))
-        if largest > self._plan.limits.message and self._on_closed is not None:
-            self.cut = True
-            self._on_closed(f"maximum payload: {largest:,} bytes on {drafts[0].subject}")
+        if self._on_closed is not None:
+            largest = max(map(size_of, drafts))
+            if largest > self._plan.limits.message:
+                self.cut = True
+                self._on_closed(f"maximum payload: {largest:,} bytes on {drafts[0].subject}")
         if len(drafts) > self._plan.limits.events + 1:
             raise NotStored(f"a batch of {len(drafts)} messages")
         if self.refused:

@@ -62,7 +62,8 @@ class World(StepChecks):
         self._ids = 0
         self._watched = None
         self._batch = ("", 0, Seen(0))
-        self._failed = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self._failed = self._loop.create_future()
         self.reading = SharedDecoder()
         all_rules = (SEARCHER, SCHEDULER, CHECKPOINTS, METRICS, *[GATEWAY] * (plan.gateways > 0))
         self.rules = {rules.owner: self.reading.shared(rules) for rules in all_rules}
@@ -96,7 +97,7 @@ class World(StepChecks):
     # -- small things that all use
 
     def clock(self):
-        return EPOCH + asyncio.get_running_loop().time()
+        return EPOCH + self._loop.time()
 
     def new_id(self):
         self._ids += 1
