@@ -8,6 +8,7 @@ from det_contracts.ids import job_id, owner_of_job
 from det_contracts.problems import Refused
 from det_contracts.queries import Jobs
 from services.scheduler.app import RULES
+from services.scheduler.domain.records import TASKS_KEPT_S
 
 
 def of(kind, events):
@@ -109,3 +110,15 @@ def test_jobs_are_named_by_what_they_are_of():
     for owner, name in ((7, "experiment-7"), (-7, "task-7")):
         assert (job_id(owner), owner_of_job(name)) == (name, owner)
     assert [owner_of_job(text) for text in ("", "task-", "x-1", "task-x", "7")] == [None] * 5
+
+
+def test_it_is_forgotten_long_after_its_end_and_not_while_it_runs(cluster):
+    cluster.worker(slots=2)
+    submit(cluster)
+    submit(cluster, "t-2")
+    cluster.decisions_after(worker.AllocationStarted("w1", "t-1.1"))
+    exited(cluster)
+    assert of(scheduler.TaskForgotten, cluster.fold.pass_time(TASKS_KEPT_S - 1)) == []
+    (forgotten,) = of(scheduler.TaskForgotten, cluster.fold.pass_time(2))
+    assert forgotten.task_id == "t-1"
+    assert list(cluster.state.tasks) == ["t-2"]
