@@ -132,9 +132,7 @@ class Snapshot:
         wanted = set(filter(_is_valid_unicode, roots))
         for kind, some in groupby(sorted(keys, key=_by_kind), key=_by_kind):
             for ids in id_batches(filter(_is_valid_unicode, (str(id) for _, id in some))):
-                query = sa.select(SNAPSHOTS.c.root).where(
-                    SNAPSHOTS.c.owner == self._row_owner, SNAPSHOTS.c.kind == kind, SNAPSHOTS.c.id.in_(ids)
-                )
+                query = self._select_by_id(connection, kind, ids, SNAPSHOTS.c.root)
                 wanted.update(root for root in connection.execute(query).scalars() if root is not None)
         pages = self._no_pages(connection)
         c = SNAPSHOTS.c
@@ -153,14 +151,26 @@ class Snapshot:
         c = SNAPSHOTS.c
         for kind, some in groupby(sorted(keys, key=_by_kind), key=_by_kind):
             for ids in id_batches(filter(_is_valid_unicode, (str(id) for _, id in some))):
-                query = sa.select(c.root, c.id, c.body, c.position).where(
-                    c.owner == self._row_owner, c.kind == kind, c.id.in_(ids)
-                )
+                query = self._select_by_id(connection, kind, ids, c.root, c.id, c.body, c.position)
                 for root, id, body, position in connection.execute(query):
                     key, record = self._decode_row(kind, id, body)
                     pages.last_save = max(pages.last_save, position)
                     pages.records.setdefault(root or "", {})[kind, key] = record
         return pages
+
+    def _select_by_id(
+        self, connection: sa.Connection, kind: str, ids: list[str], *columns: sa.ColumnElement[Any]
+    ) -> sa.Select[Any]:
+        """Select these records of one kind, each by its whole key."""
+        c = SNAPSHOTS.c
+        of_kind = sa.select(*columns).where(c.owner == self._row_owner, c.kind == kind)
+        if connection.dialect.name != "postgresql":
+            return of_kind.where(c.id.in_(ids))
+        # PostgreSQL knows little of an owner's rows while the log is folded anew: it expects a few of each
+        # kind, and would compare all of them with a list of ids. The limit keeps it from doing so here.
+        wanted = sa.func.unnest(sa.cast(ids, sa.ARRAY(sa.String))).table_valued("id").render_derived("wanted")
+        record = of_kind.where(c.id == wanted.c.id).limit(1).lateral("record")
+        return sa.select(record).select_from(wanted).join(record, sa.true())
 
     def keys_without_root(self, connection: sa.Connection, kinds: Iterable[str]) -> list[Key]:
         """Return records saved by a release without roots.
