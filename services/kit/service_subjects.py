@@ -80,7 +80,11 @@ OWNER_SUBJECTS = {
         *STORED_SUBJECTS,
         "logs.>",
     ],
-    "scheduler": [subjects.orders("*"), f"$JS.API.CONSUMER.DURABLE.CREATE.{subjects.ORDERS}.*"],
+    "scheduler": [
+        subjects.orders("*"),
+        f"$JS.API.CONSUMER.DURABLE.CREATE.{subjects.ORDERS}.*",
+        f"$JS.API.STREAM.MSG.DELETE.{subjects.ORDERS}",
+    ],
     subjects.ARCHIVE: [f"$JS.API.STREAM.PURGE.{subjects.CONTROL}"],
     "gateway": GATEWAY_SUBJECTS,
     **{

@@ -23,8 +23,10 @@ from services.kit.settings import ServiceSettings
 from services.scheduler.commands import COMMANDS
 from services.scheduler.consumers import Consumers
 from services.scheduler.domain import State, evolve
+from services.scheduler.forgotten_orders import ForgottenOrders
 from services.scheduler.heartbeats import RECONNECT_WAIT_S, monitor_heartbeats
 from services.scheduler.measures import readings
+from services.scheduler.order_stream import OrderStream
 from services.scheduler.orders import OrdersWriter
 from services.scheduler.pools import read_pools
 from services.scheduler.queries import ANSWERS
@@ -70,6 +72,7 @@ async def _run_background_tasks(parts: Parts) -> None:
     orders = OrdersWriter(parts, Consumers(parts.connection).ensure, _token_issuer(settings))
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(orders.run())
+        tasks.create_task(ForgottenOrders(parts, OrderStream(parts.connection), orders).run())
         tasks.create_task(_answer_scripts(parts))
         tasks.create_task(
             monitor_heartbeats(

@@ -164,6 +164,16 @@ class OrdersWriter:
             self._outdated[worker_id] = None
             self._wake.set()
 
+    def awaits_registration(self, worker_id: str) -> bool:
+        """Whether an unknown worker was told to register."""
+        return worker_id in self._unregistered
+
+    def write_again(self, worker_id: str) -> None:
+        """Write a worker's orders if it needs any: its former ones were removed."""
+        self._published.pop(worker_id, None)
+        self._outdated[worker_id] = None
+        self._wake.set()
+
     def has_current_orders(self, worker_id: str) -> bool:
         """Whether ORDERS reflects everything that has been folded about a worker."""
         return self._is_active and worker_id not in self._outdated and worker_id not in self._being_written
@@ -303,7 +313,7 @@ class OrdersWriter:
         newest_orders = self._published.get(worker_id)
         if newest_orders is None:
             stored = await self._journal.last(subjects.orders(worker_id))
-            newest_orders = (0, None) if stored is None else (stored.position, _decode(stored.body))
+            newest_orders = (0, None) if stored is None else (stored.position, decode_orders(stored.body))
             self._published[worker_id] = newest_orders
         return newest_orders
 
@@ -377,9 +387,9 @@ def _build_standing(allocation: Allocation, member: Member, briefing: Briefing |
     )
 
 
-def _decode(body: bytes) -> WorkerOrders | None:
+def decode_orders(body: bytes) -> WorkerOrders | None:
+    """Return the orders in a message; None if another version wrote them."""
     try:
         return msgspec.json.decode(body, type=WorkerOrders)
     except msgspec.MsgspecError:
-        # Written by another version: rewrite it.
         return None

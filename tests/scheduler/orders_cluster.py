@@ -37,13 +37,20 @@ def run_requested(trial_id, **more):
 class Watched(NullSaver):
     """Tells of what was folded, as the saver of a real service does."""
 
-    on_changed = None
+    def __init__(self, state):
+        super().__init__(state)
+        self.listeners = []
 
     def watch(self, on_changed, on_reload):
-        self.on_changed, self.on_reload = on_changed, on_reload
+        self.listeners.append((on_changed, on_reload))
+
+    def on_reload(self):
+        for _, on_reload in self.listeners:
+            on_reload()
 
     async def changed(self, state, keys, events, positions, size=0):
-        self.on_changed(keys)
+        for on_changed, _ in self.listeners:
+            on_changed(keys)
 
 
 class Cluster:
@@ -55,6 +62,7 @@ class Cluster:
         self.leader = 0
         self.writers = []
         self.runners = []
+        self.parts = []
         self._tasks = []
         self._events = 0
 
@@ -69,16 +77,23 @@ class Cluster:
                 is_leader=lambda number=number: self.leader == number,
             )
             self.runners.append(runner)
+            self.parts.append(parts)
             self.writers.append(orders.OrdersWriter(parts, self._make, "token of {}".format))
-            self._tasks += [asyncio.create_task(runner.run()), asyncio.create_task(self.writers[-1].run())]
+            self.begin(runner.run())
+            self.begin(self.writers[-1].run())
+
+    def begin(self, work):
+        """Let it run until the end."""
+        self._tasks.append(asyncio.create_task(work))
 
     async def _make(self, worker_id):
         self.made.append(worker_id)
 
-    async def say(self, *events):
+    async def say(self, *events, at=None):
+        """Events of long ago, or of a given time."""
         for event in events:
             self._events += 1
-            body = codec.encode(event, id=f"e{self._events}", actor="test", at=float(self._events))
+            body = codec.encode(event, id=f"e{self._events}", actor="test", at=at or float(self._events))
             await self.log.append(Draft(codec.subject_of(event), body, f"e{self._events}"))
 
     async def register(
