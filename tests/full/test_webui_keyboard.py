@@ -178,3 +178,49 @@ def test_escape_closes_what_opened_and_gives_the_focus_back(page, search, path, 
     page.keyboard.press("Escape")
     expect(over).to_have_count(0)
     expect(opener).to_be_focused()
+
+
+def test_the_menu_of_a_row_gives_the_focus_back_to_the_row(page, search):
+    show(page, "/experiments")
+    expect(page.locator("tr[data-row]").first).to_be_visible()
+    page.keyboard.press("j")
+    link = page.locator("tr[data-row]").first.get_by_role("link").first
+    expect(link).to_be_focused()
+    page.keyboard.press(".")
+    expect(page.get_by_role("menu")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("menu")).to_have_count(0)
+    expect(link).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/experiments/\d+/overview"))
+
+
+def test_enter_opens_the_details_of_a_checkpoint(page, search):
+    show(page, f"/experiments/{search[0]}/checkpoints")
+    expect(page.locator("tr[data-row]").first).to_be_visible()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.locator(".drawer")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator(".drawer")).to_have_count(0)
+
+
+CUT_LINES = """
+under => (under.scrollHeight - under.clientHeight) / parseFloat(getComputedStyle(under).lineHeight)
+"""
+
+
+def test_every_line_of_a_long_configuration_is_drawn(page, search):
+    """Below what the window shows, text was typed and not seen."""
+    show(page, f"/experiments/new?from={search[0]}")
+    field = page.get_by_role("textbox", name="Configuration")
+    expect(field).to_have_value(re.compile("^name: "))
+    field.focus()
+    page.keyboard.press("Control+End")
+    page.keyboard.insert_text("\n#" * 80 + "\n# the last")
+    drawn = page.locator(".editor .under")
+    expect(drawn).to_contain_text("# the last")
+    assert drawn.evaluate(CUT_LINES) < 2, "all but an empty one at the end"
+    last = drawn.locator("span", has_text="# the last").last
+    page.keyboard.press("Control+End")
+    expect(last).to_be_in_viewport()

@@ -226,6 +226,32 @@ def test_a_chart_is_pinned_fills_the_window_and_has_a_scale_of_its_own(cluster, 
 
 
 @pytest.mark.full
+def test_a_double_click_returns_to_the_whole_range_wherever_it_is_made(cluster, signed_in, search):
+    """On a line, its first click opened a trial."""
+    page = signed_in(cluster)
+    page.goto(f"/det/experiments/{search}/overview")
+    figure = chart(page, "loss")
+    zoom(page, figure, 0.2, 0.9)
+    expect(page).to_have_url(re.compile(r"[?&]z="))
+    over = figure.locator(".u-over")
+    box = over.bounding_box()
+    assert box
+    for place in range(2, int(box["height"]), 6):
+        over.hover(position={"x": box["width"] / 2, "y": place})
+        if over.evaluate("over => getComputedStyle(over).cursor") == "pointer":
+            break
+    else:
+        pytest.fail("no line in the middle of the chart")
+    page.mouse.dblclick(box["x"] + box["width"] / 2, box["y"] + place)
+    expect(page).not_to_have_url(re.compile(r"[?&]z="))
+    expect(page).to_have_url(re.compile(f"/experiments/{search}/overview"))
+    # One click opens, after it was clear that no second one comes.
+    zoom(page, figure, 0.2, 0.9)
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + place)
+    expect(page).to_have_url(re.compile(r"/trials/\d+/overview|/checkpoints"))
+
+
+@pytest.mark.full
 def test_charts_are_taken_away_and_say_what_is_no_number(cluster, signed_in, search):
     page = signed_in(cluster)
     page.goto(f"/det/experiments/{search}/overview")

@@ -146,6 +146,7 @@ export function Chart(props: ChartProps) {
             name={`${called} over ${axisName(axis)}; the same as text: As table, in its menu`}
             onCursor={few ? setCursor : NOBODY}
             onPointer={pointer.put}
+            isZoomed={Boolean(zoom)}
             onZoom={onZoom}
             onOpen={onOpen}
             onPick={place && setPicked}

@@ -42,6 +42,8 @@ export interface PlotProps {
   onCursor: (x: number | null) => void;
   /** Position of the pointer in this chart, in pixels; null if it is elsewhere. */
   onPointer?: (at: { left: number; top: number; x: number; width: number } | null) => void;
+  /** It shows a part of its range, and a double click returns to the whole. */
+  isZoomed: boolean;
   onZoom: (range: [number, number] | null) => void;
   onOpen?: (trial: number) => void;
   /** A click on a point that opens nothing else. */
@@ -58,6 +60,8 @@ const CLOCK = [0.001, 0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 60
 const STEPS: Record<string, number[]> = { batches: WHOLE, since: CLOCK };
 
 const REACH_PX = 24;
+/** How long a click waits for a second one, where two of them return to the whole range. */
+const DOUBLE_MS = 300;
 const CLICK_PX = 4;
 
 export function Plot(props: PlotProps) {
@@ -247,6 +251,7 @@ function pan(plot: uPlot, now: { current: PlotProps }, event: MouseEvent) {
 
 function listen(plot: uPlot, now: { current: PlotProps }): () => void {
   let pressed = 0;
+  let opens = 0;
   const where = (event: MouseEvent) => under(plot, now.current, event.offsetX, event.offsetY);
   const move = (event: MouseEvent) => {
     const { mark, line } = where(event);
@@ -266,10 +271,15 @@ function listen(plot: uPlot, now: { current: PlotProps }): () => void {
   const click = (event: MouseEvent) => {
     if (Math.abs(event.clientX - pressed) > CLICK_PX) return;
     const { mark, line, at } = where(event);
-    const { onOpen, onPick } = now.current;
-    if (mark) mark.open();
-    else if (line && onOpen) onOpen(line.trial);
-    else if (line) onPick?.({ line, at });
+    const { onOpen, onPick, isZoomed } = now.current;
+    const open = () => {
+      if (mark) mark.open();
+      else if (line && onOpen) onOpen(line.trial);
+      else if (line) onPick?.({ line, at });
+    };
+    clearTimeout(opens);
+    if (!isZoomed) open();
+    else if (event.detail === 1) opens = window.setTimeout(open, DOUBLE_MS);
   };
   const events: [string, (event: any) => void][] = [
     ["mousemove", move],

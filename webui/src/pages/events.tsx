@@ -26,14 +26,7 @@ export function Events() {
         ]}
         onChange={(id) => setParams(id === "health" ? { view: id } : {}, { replace: true })}
       />
-      {health ? (
-        <Health />
-      ) : (
-        <>
-          {position && <One position={position} />}
-          <Explorer kind="cluster" id="" topic="cluster" />
-        </>
-      )}
+      {health ? <Health /> : <Explorer kind="cluster" id="" topic="cluster" missing={position && <One position={position} />} />}
     </>
   );
 }

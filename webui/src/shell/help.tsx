@@ -19,7 +19,7 @@ export const KeyTable = () => (
 );
 
 export const Help = ({ onClose }: { onClose: () => void }) => (
-  <Dialog title="Keys" onClose={onClose} foot={<Button onClick={onClose}>Close</Button>}>
+  <Dialog wide title="Keys" onClose={onClose} foot={<Button onClick={onClose}>Close</Button>}>
     <KeyTable />
   </Dialog>
 );

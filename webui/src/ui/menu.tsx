@@ -58,6 +58,8 @@ export function Menu({
   about?: string | number;
 }) {
   const button = useRef<HTMLButtonElement>(null);
+  /** Had the focus when the menu opened: the button, or the row for which `.` was pressed. */
+  const before = useRef<Element>(null);
   const [opened, setOpened] = useState<{ about?: string | number } | null>(null);
   const open = opened !== null && opened.about === about;
   const setOpen = (on: boolean) => setOpened(on ? { about } : null);
@@ -66,7 +68,10 @@ export function Menu({
     "aria-expanded": open,
     onPointerEnter: near,
     onFocus: near,
-    onClick: () => setOpen(!open),
+    onClick: () => {
+      before.current = document.activeElement;
+      setOpen(!open);
+    },
   };
   return (
     <>
@@ -96,7 +101,13 @@ export function Menu({
       )}
       {open && (
         <Suspense>
-          <MenuBox anchor={button} label={label} items={typeof items === "function" ? items() : items} onClose={() => setOpen(false)} />
+          <MenuBox
+            anchor={button}
+            before={before}
+            label={label}
+            items={typeof items === "function" ? items() : items}
+            onClose={() => setOpen(false)}
+          />
         </Suspense>
       )}
     </>

@@ -8,7 +8,7 @@ import { ago, exact } from "../parts/format";
 import { IconButton } from "./button";
 
 /** One line, cut with an ellipsis if it is too long; the whole text shows on hover. */
-export const Cut = ({ children, title, width }: { children: ReactNode; title?: string; width?: number }) => (
+export const Cut = ({ children, title, width }: { children: ReactNode; title?: string; width?: number | string }) => (
   <span
     className="cut"
     title={title ?? (typeof children === "string" ? children : undefined)}

@@ -90,7 +90,7 @@ export function Checkpoints({
     const next = rows[rows.findIndex((row) => row.uuid === open) + by];
     if (next) setOpen(next.uuid);
   };
-  const columns = columnsOf({ experiment, marks, registered, why, going });
+  const columns = columnsOf({ experiment, marks, registered, why, going, onOpen: setOpen });
   return (
     <>
       {experiment && policy && everything.length > 0 && (
@@ -247,9 +247,10 @@ interface Telling {
   registered: Set<string>;
   why: Map<string, string> | null;
   going: Set<string>;
+  onOpen: (uuid: string) => void;
 }
 
-function columnsOf({ experiment, marks, registered, why, going }: Telling): Column<Checkpoint>[] {
+function columnsOf({ experiment, marks, registered, why, going, onOpen }: Telling): Column<Checkpoint>[] {
   const base: Column<Checkpoint>[] = [
     {
       id: "uuid",
@@ -259,7 +260,9 @@ function columnsOf({ experiment, marks, registered, why, going }: Telling): Colu
       title: (checkpoint) => checkpoint.uuid,
       cell: (checkpoint) => (
         <>
-          <code>{checkpoint.uuid.slice(0, 8)}</code>{" "}
+          <button type="button" className="as-link" onClick={() => onOpen(checkpoint.uuid)}>
+            <code>{checkpoint.uuid.slice(0, 8)}</code>
+          </button>{" "}
           <span className="d-only marks">
             <Marks of={checkpoint} marks={marks} registered={registered} />
           </span>

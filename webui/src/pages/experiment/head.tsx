@@ -57,7 +57,7 @@ export function Head({ experiment, trials, tab }: { experiment: Experiment; tria
         tagged={<EditTags experiment={experiment} />}
         facts={[
           experiment.description && (
-            <Cut key="said" width={460}>
+            <Cut key="description" width="clamp(460px, 42vw, 860px)">
               {experiment.description}
             </Cut>
           ),

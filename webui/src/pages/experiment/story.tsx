@@ -1,5 +1,5 @@
 import { ChevronRight } from "lucide-react";
-import { useEffect, useRef, useState } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
 import { Link, useSearchParams } from "react-router";
 
 import { get, query } from "../../api/client";
@@ -184,7 +184,20 @@ function longest(seconds: Record<string, number>) {
 }
 
 /** Events of one object or of the whole cluster, in log order, each with its cause. */
-export function Explorer({ kind, id, topic, trials }: { kind: string; id: number | string; topic: string; trials?: number[] }) {
+export function Explorer({
+  kind,
+  id,
+  topic,
+  trials,
+  missing,
+}: {
+  kind: string;
+  id: number | string;
+  topic: string;
+  trials?: number[];
+  /** Stands above if the event of the link is not in the list. */
+  missing?: ReactNode;
+}) {
   const [params, setParams] = useSearchParams();
   const [owner, word] = [params.get("owner") ?? "", params.get("kind") ?? ""];
   const trial = params.get("trial") ?? "";
@@ -240,65 +253,71 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
       if (fills.current.of === now.of) fills.current.busy = false;
     });
   });
+  const listed = answer.data && joined(held, answer.data.steps).some((step) => step.position === here);
   return (
-    <Card
-      title="Everything that happened"
-      more={
-        kind === "cluster" ? (
-          <Copyable text="det master logs --follow" />
-        ) : (
-          <Copyable text={`det why ${trial ? "trial" : kind} ${trial || id} --all`} />
-        )
-      }
-    >
-      <Loaded answer={answer}>
-        {(story) => {
-          const steps = joined(held, story.steps);
-          const owners = [...new Set(steps.map((step) => step.name.split(".")[0]!))].sort();
-          const kinds = [...new Set(steps.map((step) => step.name))].sort();
-          const shown = steps.filter((step) => (!owner || step.name.startsWith(`${owner}.`)) && (!word || step.name === word));
-          return (
-            <>
-              <div className="toolbar sifts">
-                <Choice
-                  label="Source"
-                  value={owner}
-                  values={kind === "cluster" ? OWNERS : owners}
-                  onChange={(value) => set("owner", value)}
-                />
-                <Choice label="Kind" value={word} values={kinds} onChange={(value) => set("kind", value)} />
-                {trials && <Choice label="Trial" value={trial} values={trials.map(String)} onChange={(value) => set("trial", value)} />}
-                <span role="status" className="ink3 sm">
-                  {shown.length === steps.length ? many(steps.length, "event") : `${count(shown.length)} of ${many(steps.length, "event")}`}
-                </span>
-                {story.more && steps[0]?.position !== start && (
-                  <Button small onClick={() => void more(steps)}>
-                    Earlier ones
-                  </Button>
-                )}
-              </div>
-              {failure ? <Failure error={failure} /> : null}
-              <ol className="story" reversed={kind === "cluster"}>
-                {rowsOf(kind === "cluster" ? shown.toReversed() : shown, here).map((row) =>
-                  row.kind === "several" && !word ? (
-                    <Several key={`from ${row.key}`} steps={row.steps} onOpen={(position) => set("event", String(position))} />
-                  ) : (
-                    (row.kind === "one" ? [row.step] : row.steps).map((step) => (
-                      <Event
-                        key={step.position}
-                        step={step}
-                        open={step.position === here}
-                        onOpen={(open) => open !== (step.position === here) && set("event", open ? String(step.position) : "")}
-                      />
-                    ))
-                  ),
-                )}
-              </ol>
-            </>
-          );
-        }}
-      </Loaded>
-    </Card>
+    <>
+      {listed === false && missing}
+      <Card
+        title="Everything that happened"
+        more={
+          kind === "cluster" ? (
+            <Copyable text="det master logs --follow" />
+          ) : (
+            <Copyable text={`det why ${trial ? "trial" : kind} ${trial || id} --all`} />
+          )
+        }
+      >
+        <Loaded answer={answer}>
+          {(story) => {
+            const steps = joined(held, story.steps);
+            const owners = [...new Set(steps.map((step) => step.name.split(".")[0]!))].sort();
+            const kinds = [...new Set(steps.map((step) => step.name))].sort();
+            const shown = steps.filter((step) => (!owner || step.name.startsWith(`${owner}.`)) && (!word || step.name === word));
+            return (
+              <>
+                <div className="toolbar sifts">
+                  <Choice
+                    label="Source"
+                    value={owner}
+                    values={kind === "cluster" ? OWNERS : owners}
+                    onChange={(value) => set("owner", value)}
+                  />
+                  <Choice label="Kind" value={word} values={kinds} onChange={(value) => set("kind", value)} />
+                  {trials && <Choice label="Trial" value={trial} values={trials.map(String)} onChange={(value) => set("trial", value)} />}
+                  <span role="status" className="ink3 sm">
+                    {shown.length === steps.length
+                      ? many(steps.length, "event")
+                      : `${count(shown.length)} of ${many(steps.length, "event")}`}
+                  </span>
+                  {story.more && steps[0]?.position !== start && (
+                    <Button small onClick={() => void more(steps)}>
+                      Earlier ones
+                    </Button>
+                  )}
+                </div>
+                {failure ? <Failure error={failure} /> : null}
+                <ol className="story" reversed={kind === "cluster"}>
+                  {rowsOf(kind === "cluster" ? shown.toReversed() : shown, here).map((row) =>
+                    row.kind === "several" && !word ? (
+                      <Several key={`from ${row.key}`} steps={row.steps} onOpen={(position) => set("event", String(position))} />
+                    ) : (
+                      (row.kind === "one" ? [row.step] : row.steps).map((step) => (
+                        <Event
+                          key={step.position}
+                          step={step}
+                          open={step.position === here}
+                          onOpen={(open) => open !== (step.position === here) && set("event", open ? String(step.position) : "")}
+                        />
+                      ))
+                    ),
+                  )}
+                </ol>
+              </>
+            );
+          }}
+        </Loaded>
+      </Card>
+    </>
   );
 }
 

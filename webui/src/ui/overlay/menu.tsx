@@ -12,7 +12,25 @@ type Anchor = RefObject<HTMLElement | null>;
 /** A press on the anchor button closes the menu, and the button handles that itself. */
 const byButton = (anchor: Anchor, event: Event) => anchor.current?.contains(event.target as Node) ?? false;
 
-export function MenuBox({ anchor, label, items, onClose }: { anchor: Anchor; label: string; items: MenuItems; onClose: () => void }) {
+/** Where the focus was, if that is still there and can have it. */
+function back(before: RefObject<Element | null>, anchor: Anchor): HTMLElement | null {
+  const element = before.current;
+  return element instanceof HTMLElement && element !== document.body && element.isConnected ? element : anchor.current;
+}
+
+export function MenuBox({
+  anchor,
+  before,
+  label,
+  items,
+  onClose,
+}: {
+  anchor: Anchor;
+  before: RefObject<Element | null>;
+  label: string;
+  items: MenuItems;
+  onClose: () => void;
+}) {
   return (
     <Menu.Root
       open
@@ -21,7 +39,7 @@ export function MenuBox({ anchor, label, items, onClose }: { anchor: Anchor; lab
     >
       <Menu.Portal>
         <Menu.Positioner className="over" anchor={anchor} align="end" sideOffset={4} collisionPadding={8}>
-          <Menu.Popup className="menu-box" aria-label={label} finalFocus={anchor}>
+          <Menu.Popup className="menu-box" aria-label={label} finalFocus={() => back(before, anchor)}>
             {items.map((item, at) => (
               <Fragment key={item?.name ?? at}>{item ? <Entry menuItem={item} /> : <Menu.Separator />}</Fragment>
             ))}
