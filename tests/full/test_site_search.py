@@ -207,9 +207,8 @@ ASKED = {
     ("what is the difference between epochs batches and records",): (
         "what-is-max_length-and-how-long-does-a-trial-train"
     ),
-    ("what is searcher metric", "minimize or maximize metric"): (
-        "what-is-the-searcher-metric-and-is-it-minimized-or-maximized-minimize-maximize"
-    ),
+    ("what is searcher metric",): "docs/reference/configuration.html#searcher",
+    ("minimize or maximize metric",): "is-the-searcher-metric-minimized-or-maximized-minimize-maximize",
     ("loss is nan",): "what-happens-when-my-loss-is-nan",
     ("how do I see stdout of rank 1",): "how-do-i-see-the-logs-of-a-failed-trial",
     ("can I use conda", "can I use uv or poetry"): "how-do-i-install-packages-for-my-script",
