@@ -52,11 +52,11 @@ def main() -> int:
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
     parser.add_argument("names", metavar="NAME", nargs="*", choices=[*NAMES, []], help=", ".join(NAMES))
     parser.add_argument("--quick", action="store_true", help="tiny sizes, which only show that it runs")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     failed = [
         name
-        for number, name in enumerate(asked.names or NAMES)
-        if not printed(name, ["--quick"] if asked.quick else [], with_head=number == 0)
+        for number, name in enumerate(args.names or NAMES)
+        if not printed(name, ["--quick"] if args.quick else [], with_head=number == 0)
     ]
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)

@@ -263,7 +263,7 @@ def shifted(event: Any, number: int) -> Any:
     return msgspec.structs.replace(event, **changed)
 
 
-BENCHMARK = Benchmark(main, Size(), quick=Size(fewer=20, trials=40), given=("fewer", "trials"))
+BENCHMARK = Benchmark(main, Size(), quick=Size(fewer=20, trials=40), positional=("fewer", "trials"))
 
 if __name__ == "__main__":
     BENCHMARK.run()

@@ -161,7 +161,10 @@ async def _story(log: Log) -> float:
 
 
 BENCHMARK = Benchmark(
-    main, Size(), quick=Size(events=3_000, segment=1_000, trials=4, idle_s=0.2, made=300), given=("events",)
+    main,
+    Size(),
+    quick=Size(events=3_000, segment=1_000, trials=4, idle_s=0.2, made=300),
+    positional=("events",),
 )
 
 if __name__ == "__main__":

@@ -281,7 +281,7 @@ BENCHMARK = Benchmark(
     main,
     Size(),
     quick=Size(trials=2, rounds=1, reports=20, points=100, least=20, install=False),
-    given=("trials", "rounds", "points", "groups"),
+    positional=("trials", "rounds", "points", "groups"),
 )
 
 if __name__ == "__main__":

@@ -283,7 +283,7 @@ def tell(title: str, took: list[float], busy: list[float]) -> None:
     row(title, median(later), "ms", "< 200", ratio)
 
 
-BENCHMARK = Benchmark(main, Size(), quick=Size(experiments=300, rounds=2), given=("experiments",))
+BENCHMARK = Benchmark(main, Size(), quick=Size(experiments=300, rounds=2), positional=("experiments",))
 
 if __name__ == "__main__":
     BENCHMARK.run()

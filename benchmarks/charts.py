@@ -136,8 +136,8 @@ def lines(cluster: Any, page: Page, folder: Path, count: int) -> list[float]:
     looked_on.touch()
     page.locator(".log").get_by_text("that is all").wait_for(timeout=120_000)
     cluster.wait_for_end(id)
-    seen = page.evaluate("seen")
-    return [1000 * took for took in seen]
+    latencies = page.evaluate("seen")
+    return [1000 * took for took in latencies]
 
 
 def long(cluster: Any, page: Page, folder: Path, size: Size) -> None:

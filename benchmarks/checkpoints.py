@@ -355,7 +355,7 @@ BENCHMARK = Benchmark(
     main,
     Size(),
     quick=Size(megabytes=1, files=3, rounds=1, usual_s=0.05),
-    given=("megabytes", "files"),
+    positional=("megabytes", "files"),
 )
 
 if __name__ == "__main__":

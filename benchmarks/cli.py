@@ -75,7 +75,7 @@ def main(size: Size) -> None:
         row(f"det e list, {size.experiments:,} experiments", listed * 1e3, "ms", "< 1,000", ratio)
 
 
-BENCHMARK = Benchmark(main, Size(), quick=Size(experiments=5, times=1), given=("experiments",))
+BENCHMARK = Benchmark(main, Size(), quick=Size(experiments=5, times=1), positional=("experiments",))
 
 if __name__ == "__main__":
     BENCHMARK.run()

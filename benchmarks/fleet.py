@@ -87,7 +87,7 @@ async def until(holds: Callable[[], bool]) -> None:
         await asyncio.sleep(0.002)
 
 
-async def probe(cluster: Cluster, seen: Probes, times: int) -> None:
+async def probe(cluster: Cluster, probes: Probes, times: int) -> None:
     """Submit a job and view the queue, that many times."""
     state = cluster.runner.state
     for _ in range(times):
@@ -96,18 +96,18 @@ async def probe(cluster: Cluster, seen: Probes, times: int) -> None:
         (some,) = cluster.requests(1)
         task = f"{cluster.jobs}.t{some.trial_id}"
         mine = {"experiment_id": cluster.jobs, "task_id": task, "allocation_id": f"{task}.1"}
-        asked = msgspec.structs.replace(some, **mine)
-        await cluster.say([job(cluster.jobs), asked])
-        await until(lambda id=asked.allocation_id: id in state.allocations)  # type: ignore[misc]
+        request = msgspec.structs.replace(some, **mine)
+        await cluster.say([job(cluster.jobs), request])
+        await until(lambda id=request.allocation_id: id in state.allocations)  # type: ignore[misc]
         submitted, submitted_cpu = time.perf_counter(), time.process_time()
         queries.jobs(state, Jobs(pool=POOL))
-        seen.submit.append((submitted - began) * 1e3)
-        seen.submit_cpu.append((submitted_cpu - began_cpu) * 1e3)
-        seen.list.append((time.perf_counter() - submitted) * 1e3)
-        seen.list_cpu.append((time.process_time() - submitted_cpu) * 1e3)
+        probes.submit.append((submitted - began) * 1e3)
+        probes.submit_cpu.append((submitted_cpu - began_cpu) * 1e3)
+        probes.list.append((time.perf_counter() - submitted) * 1e3)
+        probes.list_cpu.append((time.process_time() - submitted_cpu) * 1e3)
 
 
-async def grow(cluster: Cluster, size: Size, seen: Probes) -> tuple[list[float], list[float]]:
+async def grow(cluster: Cluster, size: Size, probes: Probes) -> tuple[list[float], list[float]]:
     """Placements per second, and processor time for each in milliseconds, in each step."""
     held = cluster.runner.state.index.books[POOL]
     rates, spent, each = list[float](), list[float](), size.workers // size.steps
@@ -118,7 +118,7 @@ async def grow(cluster: Cluster, size: Size, seen: Probes) -> tuple[list[float],
         await until(lambda wanted=wanted: len(held.running) >= wanted)  # type: ignore[misc]
         rates.append((wanted - before) / (time.perf_counter() - began))
         spent.append((time.process_time() - began_cpu) * 1e3 / (wanted - before))
-        await probe(cluster, seen, size.probes)
+        await probe(cluster, probes, size.probes)
     return rates, spent
 
 
@@ -179,8 +179,8 @@ async def _measured(cluster: Cluster, size: Size) -> None:
     await cluster.say(cluster.requests(size.jobs))
     await until(lambda: len(state.allocations) >= size.jobs)
     row(f"{size.jobs:,} jobs taken into the queue", size.jobs / (time.perf_counter() - began), "/s")
-    seen = Probes()
-    rates, spent = await grow(cluster, size, seen)
+    probes = Probes()
+    rates, spent = await grow(cluster, size, probes)
     placed = f"placements while the pool grows to {size.workers:,} workers"
     row(f"{placed}, first step", rates[0], "/s", ">= 500")
     row(f"{placed}, last step", rates[-1], "/s", ">= 500", f"{rates[-1] / rates[0]:.2f} of the first")
@@ -192,10 +192,10 @@ async def _measured(cluster: Cluster, size: Size) -> None:
         "",
         f"{spent[-1] / spent[0]:.2f} of the first",
     )
-    row("a job more is in the queue, p99", percentile(seen.submit, 0.99), "ms", "< 100")
-    row("processor time of that, median", median(seen.submit_cpu), "ms")
-    row("the queue is listed by the scheduler, p99", percentile(seen.list, 0.99), "ms", "< 500")
-    row("processor time of that, p99", percentile(seen.list_cpu, 0.99), "ms")
+    row("a job more is in the queue, p99", percentile(probes.submit, 0.99), "ms", "< 100")
+    row("processor time of that, median", median(probes.submit_cpu), "ms")
+    row("the queue is listed by the scheduler, p99", percentile(probes.list, 0.99), "ms", "< 500")
+    row("processor time of that, p99", percentile(probes.list_cpu, 0.99), "ms")
     row(f"workers that leave, of {size.workers:,}", await shrink(cluster, range(size.workers)), "/s")
     row("memory of its state, with all that this process is besides", memory() - before, "MiB", "< 500")
 
@@ -205,7 +205,7 @@ def main(size: Size) -> None:
 
 
 BENCHMARK = Benchmark(
-    main, Size(), quick=Size(workers=4, jobs=40, steps=2, probes=2), given=("workers", "jobs")
+    main, Size(), quick=Size(workers=4, jobs=40, steps=2, probes=2), positional=("workers", "jobs")
 )
 
 if __name__ == "__main__":

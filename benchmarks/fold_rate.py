@@ -54,7 +54,7 @@ def fold(rules: Rules[Any], encoded: list[bytes]) -> float:
     return len(encoded) / (time.perf_counter() - began)
 
 
-BENCHMARK = Benchmark(main, Size(), quick=Size(events=300, trials=4), given=("events",))
+BENCHMARK = Benchmark(main, Size(), quick=Size(events=300, trials=4), positional=("events",))
 
 if __name__ == "__main__":
     BENCHMARK.run()

@@ -134,7 +134,7 @@ async def write(home: Home, task: str, batches: int) -> None:
     await client.close()
 
 
-BENCHMARK = Benchmark(main, Size(), quick=Size(followers=20, batches=3), given=("followers",))
+BENCHMARK = Benchmark(main, Size(), quick=Size(followers=20, batches=3), positional=("followers",))
 
 if __name__ == "__main__":
     BENCHMARK.run()

@@ -117,7 +117,7 @@ def main(size: Size) -> None:
         row(f"from there to its first optimizer step, {kind}", first, "ms", step)
 
 
-BENCHMARK = Benchmark(main, Size(), quick=Size(1, 1), given=("times", "torch_times"), needs=("torch",))
+BENCHMARK = Benchmark(main, Size(), quick=Size(1, 1), positional=("times", "torch_times"), needs=("torch",))
 
 if __name__ == "__main__":
     BENCHMARK.run()

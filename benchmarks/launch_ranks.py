@@ -82,7 +82,9 @@ def main(size: Size) -> None:
     row(f"{measure}, cold", cold, "s")
 
 
-BENCHMARK = Benchmark(main, Size(), quick=Size(ranks=2, times=1), given=("ranks", "times"), needs=("torch",))
+BENCHMARK = Benchmark(
+    main, Size(), quick=Size(ranks=2, times=1), positional=("ranks", "times"), needs=("torch",)
+)
 
 if __name__ == "__main__":
     BENCHMARK.run()

@@ -200,7 +200,7 @@ BENCHMARK = Benchmark(
     main,
     Size(),
     quick=Size(lines=3000, rounds=2),
-    given=("lines",),
+    positional=("lines",),
     needs=("playwright", "chromium", "web UI"),
 )
 

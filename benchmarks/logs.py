@@ -143,7 +143,7 @@ def measure(lines: int, url: str, rounds: int) -> None:
         stored = connection.execute(sa.select(sa.func.sum(CHUNKS.c.stored))).scalar_one()
     row("stored", stored / lines, "bytes/line", "", f"{stored / raw:.3f} of the batches as they come")
 
-    def asked(measure: str, query: LogPage, aim: str) -> None:
+    def measured(measure: str, query: LogPage, aim: str) -> None:
         ask(rounds, measure, lambda: searched(query), aim)
 
     def searched(query: LogPage) -> tuple[int, int]:
@@ -158,16 +158,16 @@ def measure(lines: int, url: str, rounds: int) -> None:
 
     page = LogPage(task_id=TASK, limit=200)
     replace = msgspec.structs.replace
-    asked("first page of 200", page, "< 200 ms")
-    asked("last page", replace(page, descending=True), "< 200 ms")
-    asked("page at the middle, by number", replace(page, from_number=lines // 2), "< 200 ms")
-    asked("filtered page: errors of rank 3", replace(page, levels=["ERROR"], ranks=[3]), "< 300 ms")
-    asked("text in one line of all", replace(page, text=NEEDLE), "< 1 s")
-    asked("text in one line of all, common digits", replace(page, text=DIGITS), "< 1 s")
-    asked("frequent text", replace(page, text="checkpoint"), "< 1 s")
-    asked("text that is nowhere", replace(page, text="Segmentation fault"), "< 1 s")
-    asked("frequent pattern", replace(page, regex=r"loss=0\.9\d+ lr"), "< 1 s")
-    asked("pattern in one line of all", replace(page, regex=r"NCCL .* rank \d+"), "")
+    measured("first page of 200", page, "< 200 ms")
+    measured("last page", replace(page, descending=True), "< 200 ms")
+    measured("page at the middle, by number", replace(page, from_number=lines // 2), "< 200 ms")
+    measured("filtered page: errors of rank 3", replace(page, levels=["ERROR"], ranks=[3]), "< 300 ms")
+    measured("text in one line of all", replace(page, text=NEEDLE), "< 1 s")
+    measured("text in one line of all, common digits", replace(page, text=DIGITS), "< 1 s")
+    measured("frequent text", replace(page, text="checkpoint"), "< 1 s")
+    measured("text that is nowhere", replace(page, text="Segmentation fault"), "< 1 s")
+    measured("frequent pattern", replace(page, regex=r"loss=0\.9\d+ lr"), "< 1 s")
+    measured("pattern in one line of all", replace(page, regex=r"NCCL .* rank \d+"), "")
 
     def summary() -> tuple[int, int]:
         return database.read_sync(lambda connection: log_fields(connection, LogFields(TASK))["lines"]), 1
@@ -191,7 +191,7 @@ def ask(rounds: int, measure: str, work: Callable[[], tuple[int, int]], aim: str
     row(measure, median(times), "ms", aim, more)
 
 
-BENCHMARK = Benchmark(main, Size(), quick=Size(lines=3000, rounds=1), given=("lines", "database_url"))
+BENCHMARK = Benchmark(main, Size(), quick=Size(lines=3000, rounds=1), positional=("lines", "database_url"))
 
 if __name__ == "__main__":
     BENCHMARK.run()

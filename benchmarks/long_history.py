@@ -113,7 +113,7 @@ class Old:
 
     def _show_answers(self, cycles: int, with_so_many: str) -> None:
         rest, folder = Rest(address(self.cluster.home)), self.cluster.home.path
-        listed = {path: _asked(rest, path, self.size.times) for path in LISTS}
+        listed = {path: _read_times(rest, path, self.size.times) for path in LISTS}
         slowest = max(listed, key=lambda path: percentile(listed[path][1:], 0.95))
         begun = max(times[0] for times in listed.values())
         ratio = f"of {len(LISTS)}: {slowest.partition('?')[0]}; first {begun:.0f} ms"
@@ -125,7 +125,7 @@ class Old:
             first=time.strftime("%Y-%m-%d", time.gmtime(self.first.at)),
             last=time.strftime("%Y-%m-%d", time.gmtime(self.first.at + 30 * 24 * HOUR_S)),
         )
-        row(f"use of slots in a month {with_so_many}", percentile(_asked(rest, month, 3), 0.95), "ms")
+        row(f"use of slots in a month {with_so_many}", percentile(_read_times(rest, month, 3), 0.95), "ms")
         rss = self.cluster.rss_mib("gateway")
         row("gateway: memory of the process after all of these", rss, "MiB", "< 250")
         line = _launched(Starts(rest, folder), self.size.launches)
@@ -140,7 +140,7 @@ class Old:
             place = number * max(1, cycles * self.cycle.experiments // len(OF_ONE))
             experiment = self.first.experiments + 1 + min(place, cycles * self.cycle.experiments - 1)
             trial = self.first.trials + 1 + (experiment - self.first.experiments - 1) * self.cycle.each
-            took = _asked(rest, path.format(experiment=experiment, trial=trial), 3)
+            took = _read_times(rest, path.format(experiment=experiment, trial=trial), 3)
             first.append(took[0])
             again += took[1:]
         return percentile(first, 0.95), percentile(again, 0.95)
@@ -170,7 +170,7 @@ async def _longest(name: str, url: str, cycle: Cycle, shift: Shift) -> float:
     return 1000 * life.longest
 
 
-def _asked(rest: Rest, path: str, times: int) -> list[float]:
+def _read_times(rest: Rest, path: str, times: int) -> list[float]:
     """Milliseconds of each answer."""
     took = []
     for _ in range(times):
@@ -209,7 +209,7 @@ BENCHMARK = Benchmark(
     main,
     Size(),
     quick=Size(trials=64, live=2, experiments=2, each=2, times=3, launches=1),
-    given=("trials", "live"),
+    positional=("trials", "live"),
 )
 
 if __name__ == "__main__":

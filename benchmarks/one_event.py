@@ -54,7 +54,7 @@ def main(size: Size) -> None:
         worst = [max(map(service.take, deletion(id, size))) for id in small]
         row(f"{owner}: an experiment of 10 trials is deleted, worst event", 1000 * median(worst), "ms", "< 5")
     for id in range(first, first + size.samples):
-        services["searcher"].take(asked(1, id))
+        services["searcher"].take(trial_requested(1, id))
     for owner, service in services.items():
         taken = [service.take(made(1, id)) for id in range(first, first + size.samples)]
         row(f"{owner}: a trial more in an experiment of {size.large:,}", 1000 * median(taken), "ms", "< 1")
@@ -107,7 +107,7 @@ def history(size: Size) -> Iterator[Any]:
             reason=REASON,
         )
         for id in trials_of(experiment_id, size):
-            yield asked(experiment_id, id)
+            yield trial_requested(experiment_id, id)
             yield from life(experiment_id, id)
 
 
@@ -143,7 +143,7 @@ def life(experiment_id: int, id: int) -> Iterable[Any]:
     yield metrics.Settled(trial_id=id, reason=REASON)
 
 
-def asked(experiment_id: int, id: int) -> searcher.TrialRequested:
+def trial_requested(experiment_id: int, id: int) -> searcher.TrialRequested:
     """A trial is requested."""
     request_id = f"r{id}"
     return searcher.TrialRequested(
@@ -174,7 +174,7 @@ def deletion(experiment_id: int, size: Size) -> Iterable[Any]:
     yield searcher.ExperimentDeleted(experiment_id, "DELETED", REASON)
 
 
-BENCHMARK = Benchmark(main, Size(), quick=Size(trials=100, large=40, samples=3), given=("trials",))
+BENCHMARK = Benchmark(main, Size(), quick=Size(trials=100, large=40, samples=3), positional=("trials",))
 
 if __name__ == "__main__":
     BENCHMARK.run()

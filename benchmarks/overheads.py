@@ -211,7 +211,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
     assert process.wait() == 0, f"a bare process failed with {process.returncode}"
 
 
-BENCHMARK = Benchmark(main, Size(), quick=Size(rounds=1, share=0.02, most=2), given=("rounds",))
+BENCHMARK = Benchmark(main, Size(), quick=Size(rounds=1, share=0.02, most=2), positional=("rounds",))
 
 if __name__ == "__main__":
     BENCHMARK.run()

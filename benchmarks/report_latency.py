@@ -59,7 +59,7 @@ def main(size: Size) -> None:
         transport.close()
 
 
-BENCHMARK = Benchmark(main, Size(), quick=Size(reports=100), given=("reports",))
+BENCHMARK = Benchmark(main, Size(), quick=Size(reports=100), positional=("reports",))
 
 if __name__ == "__main__":
     BENCHMARK.run()

@@ -197,7 +197,7 @@ BENCHMARK = Benchmark(
     main,
     Size(),
     quick=Size(experiments=16, per_second=20, seconds=2, alone=1, batch=2),
-    given=("experiments", "per_second", "seconds"),
+    positional=("experiments", "per_second", "seconds"),
 )
 
 if __name__ == "__main__":

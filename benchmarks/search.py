@@ -83,7 +83,7 @@ def bare_processes(count: int) -> float:
     return count / (time.perf_counter() - began)
 
 
-BENCHMARK = Benchmark(main, Size(), quick=Size(trials=4, idle_s=0, interpreters=2), given=("trials",))
+BENCHMARK = Benchmark(main, Size(), quick=Size(trials=4, idle_s=0, interpreters=2), positional=("trials",))
 
 if __name__ == "__main__":
     BENCHMARK.run()

@@ -38,9 +38,9 @@ class Size:
 def main(size: Size) -> None:
     for stop_once in (False, True):
         form = "stopping" if stop_once else "promoting"
-        asked = adaptive_asha(size.trials, stop_once)
+        search = adaptive_asha(size.trials, stop_once)
         small = play(adaptive_asha(size.few, stop_once), size.runs)[0]
-        rate, played = play(asked, size.runs)
+        rate, played = play(search, size.runs)
         ratio = f"{rate / small:.2f} of the rate with {size.few:,} trials"
         measure = f"adaptive_asha, {form}, {size.trials:,} trials played"
         row(measure, rate, "completions/s", ">= 20,000", ratio)
@@ -109,7 +109,7 @@ BENCHMARK = Benchmark(
     main,
     Size(),
     quick=Size(trials=60, few=20, results=(20, 25), runs=1),
-    given=("trials",),
+    positional=("trials",),
     needs=("optuna",),
 )
 

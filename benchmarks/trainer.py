@@ -211,7 +211,7 @@ BENCHMARK = Benchmark(
     main,
     Size(),
     quick=Size(batches=20, warm=5, rounds=1),
-    given=("batches",),
+    positional=("batches",),
     needs=("torch",),
 )
 

@@ -74,15 +74,15 @@ def main(size: Size) -> None:
 
 def scrolled(page: Page, experiments: Any, size: Size) -> None:
     """Scroll ten rows with each frame."""
-    answer(page, "experiments-search", lambda asked: listed(experiments, asked, size.experiments))
+    answer(page, "experiments-search", lambda query: listed(experiments, query, size.experiments))
     page.goto("/det/experiments")
     page.get_by_text(f"{size.experiments:,} found").wait_for()
     tell(f"a list of {size.experiments:,} experiments scrolls", *moved(page, size.frames, SCROLL))
 
 
-def listed(experiments: Any, asked: dict[str, list[str]], count: int) -> Any:
+def listed(experiments: Any, query: dict[str, list[str]], count: int) -> Any:
     """A page of the list: the same experiment under other ids."""
-    offset, limit = (int(asked.get(name, ["0"])[0]) for name in ("offset", "limit"))
+    offset, limit = (int(query.get(name, ["0"])[0]) for name in ("offset", "limit"))
     first = experiments["experiments"][0]
     ids = range(count - offset, max(0, count - offset - limit), -1)
     rows = [
@@ -95,7 +95,7 @@ def listed(experiments: Any, asked: dict[str, list[str]], count: int) -> Any:
 def pointed(page: Page, experiment: int, trials: Any, size: Size) -> None:
     """The pointer jumps over a chart with so many lines."""
     answer(page, f"experiments/{experiment}/trials", lambda _: of_trials(trials, size.lines))
-    answer(page, "series", lambda asked: {"series": [line(int(id)) for id in asked["trialIds"]]})
+    answer(page, "series", lambda query: {"series": [line(int(id)) for id in query["trialIds"]]})
     page.goto(f"/det/experiments/{experiment}/overview")
     page.locator("figure[aria-busy=false] canvas").first.wait_for(timeout=120_000)
     tell(f"a chart of {size.lines:,} lines answers the pointer", *moved(page, size.frames, POINT))
@@ -119,9 +119,9 @@ def answer(page: Page, path: str, made: Callable[[dict[str, list[str]]], Any]) -
     """Answer the page's requests with the result of `made` for their parameters."""
 
     def fulfil(route: Route) -> None:
-        asked = parse_qs(urlsplit(route.request.url).query)
-        asked["trialIds"] = [id for ids in asked.get("trialIds", []) for id in ids.split(",")]
-        route.fulfill(json=made(asked))
+        query = parse_qs(urlsplit(route.request.url).query)
+        query["trialIds"] = [id for ids in query.get("trialIds", []) for id in ids.split(",")]
+        route.fulfill(json=made(query))
 
     page.route(re.compile(rf"/api/v1/{path}\?"), fulfil)
 

@@ -217,19 +217,19 @@ class Worker:
         before = self._slots
         while True:
             await asyncio.sleep(SLOT_CHECK_S)
-            seen = await asyncio.to_thread(self._inventory.scan)
-            if seen == before != self._slots:
-                await self._change_slots(seen)
-            before = seen
+            slots = await asyncio.to_thread(self._inventory.scan)
+            if slots == before != self._slots:
+                await self._change_slots(slots)
+            before = slots
 
-    async def _change_slots(self, seen: tuple[Slot, ...]) -> None:
-        log.warning("worker.slots_changed", before=len(self._slots), now=len(seen))
+    async def _change_slots(self, slots: tuple[Slot, ...]) -> None:
+        log.warning("worker.slots_changed", before=len(self._slots), now=len(slots))
         # Report the change before ending any run, so that runs which end because of it do not count as
         # failed.
-        await self._register(seen, self._runs.running)
-        self._slots = seen
+        await self._register(slots, self._runs.running)
+        self._slots = slots
         for run in list(self._runs.running.values()):
-            if not run.slots <= {slot.id for slot in seen}:
+            if not run.slots <= {slot.id for slot in slots}:
                 await run.kill(self._runs.lost_slots_reason())
 
     async def _repeat_unanswered_registration(self) -> None:

@@ -62,7 +62,7 @@ def claim(home: Path, requested_id: str) -> Identity:
     elif requested_id and requested_id != identity.worker_id:
         raise IdentityError(
             f"the folder {home} belongs to worker '{identity.worker_id}', not to '{requested_id}': give "
-            f"this one a STEADFAST_WORKER_HOME of its own, or set STEADFAST_WORKER_ID={identity.worker_id}"
+            f"this one its own STEADFAST_WORKER_HOME, or set STEADFAST_WORKER_ID={identity.worker_id}"
         )
     return msgspec.structs.replace(identity, host=socket.gethostname())
 
@@ -92,7 +92,7 @@ def _lock(home: Path) -> None:
         os.close(lock_file)
         raise IdentityError(
             f"a worker runs in the folder {home} already (process {owner or 'unknown'}): stop it first, or "
-            "give this one a STEADFAST_WORKER_HOME and a STEADFAST_WORKER_ID of its own"
+            "give this one its own STEADFAST_WORKER_HOME and STEADFAST_WORKER_ID"
         ) from None
     os.pwrite(lock_file, f"{os.getpid():<20}".encode(), 0)
 

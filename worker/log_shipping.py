@@ -37,7 +37,7 @@ class Shipper:
 
     async def ship(self, reader: SpoolReader, ended: asyncio.Event) -> None:
         """Ship until `ended` is set and nothing is left, or what is left cannot be read."""
-        pause, failures, seen = QUICK_S, 0, -1
+        pause, failures, last_end = QUICK_S, 0, -1
         while True:
             # Before the spool is looked at: what the run writes between the look and its end would otherwise
             # be left behind.
@@ -45,8 +45,8 @@ class Shipper:
             try:
                 end = reader.end()
                 # To read takes a thread, which costs more than all else while a run prints nothing.
-                shipped = (end != seen or is_last_read) and await self._ship_next(reader)
-                seen = seen if shipped else end
+                shipped = (end != last_end or is_last_read) and await self._ship_next(reader)
+                last_end = last_end if shipped else end
             except OSError as error:
                 log.warning("output.unread", allocation=self._allocation_id, error=str(error))
                 failures += 1

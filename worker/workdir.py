@@ -111,9 +111,11 @@ def _safe_name(member: tarfile.TarInfo) -> PurePosixPath:
     if name.is_absolute() or ".." in name.parts:
         raise BadContext(f"'{member.name}' leads out of the working directory; the code was not unpacked")
     if len(name.parts) > MAX_DEPTH:
-        raise BadContext(f"'{member.name[:80]}…' lies more than {MAX_DEPTH} folders deep")
+        raise BadContext(f"'{member.name[:80]}…' is nested more than {MAX_DEPTH} folders deep")
     if not (member.isfile() or member.isdir()):
-        raise BadContext(f"'{member.name}' is neither a file nor a folder; pack what it stands for instead")
+        raise BadContext(
+            f"'{member.name}' is neither a file nor a folder; pack the file or folder itself instead"
+        )
     return name
 
 

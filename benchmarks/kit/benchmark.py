@@ -23,14 +23,14 @@ WEB_UI = ROOT / "services" / "rest_routes" / "pages" / "static" / "webui" / "ind
 class Benchmark(Generic[Size]):
     """One benchmark: each module of `benchmarks` defines one as BENCHMARK.
 
-    Sizes are frozen dataclasses. `given` names the fields that the command line accepts, in that order.
+    Sizes are frozen dataclasses. `positional` names the fields that the command line accepts, in that order.
     `needs` names requirements that not every machine meets: a package, "chromium" or "web UI".
     """
 
     measure: Callable[[Size], None]
     full: Size
     quick: Size
-    given: tuple[str, ...] = ()
+    positional: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
 
     def run(self, words: Sequence[str] | None = None) -> None:
@@ -50,13 +50,13 @@ class Benchmark(Generic[Size]):
         name = self.measure.__module__
         parser = argparse.ArgumentParser(f"python -m {name}", description=sys.modules[name].__doc__)
         parser.add_argument("--quick", action="store_true", help="a tiny size that only shows that it runs")
-        for field in self.given:
+        for field in self.positional:
             kind = type(getattr(self.full, field))
             parser.add_argument(field, nargs="?", type=kind, help=f"usually {getattr(self.full, field)}")
-        asked: dict[str, Any] = vars(parser.parse_args(words))
-        usual: Any = self.quick if asked.pop("quick") else self.full
-        given = {key: value for key, value in asked.items() if value is not None}
-        size: Size = dataclasses.replace(usual, **given)
+        arguments: dict[str, Any] = vars(parser.parse_args(words))
+        usual: Any = self.quick if arguments.pop("quick") else self.full
+        chosen = {key: value for key, value in arguments.items() if value is not None}
+        size: Size = dataclasses.replace(usual, **chosen)
         return size
 
     def lacks(self) -> str:

@@ -63,17 +63,17 @@ class Cluster:
 
     def _say(self, *events: Any) -> None:
         self.log += events
-        self.searcher.given(*events)
-        self.scheduler.given(*events)
+        self.searcher.apply(*events)
+        self.scheduler.apply(*events)
         self._decide()
 
     def _decide(self) -> None:
         moved = True
         while moved:
             mine = self.searcher.decide()
-            self.scheduler.given(*mine)
+            self.scheduler.apply(*mine)
             theirs = self.scheduler.decide()
-            self.searcher.given(*theirs)
+            self.searcher.apply(*theirs)
             self.log += [*mine, *theirs]
             self._assigned.extend(e for e in theirs if isinstance(e, scheduler.AllocationAssigned))
             moved = bool(mine or theirs)
@@ -89,7 +89,7 @@ class Cluster:
             CreateExperiment(user="bench", config=experiment_config, original_config="")
         )
         self.log += result.events
-        self.scheduler.given(*result.events)
+        self.scheduler.apply(*result.events)
         self._decide()
 
     def finish(self) -> None:

@@ -72,9 +72,9 @@ def _of_connection_string(text: str) -> AzureAccount:
     return _account("connection_string", url, name, credential)
 
 
-def _account(field: str, given: str, name: str, credential: str) -> AzureAccount:
-    url = _checked(field, given)
-    account = AzureAccount(given.rstrip("/"), name or _name_in(url), credential)
+def _account(field: str, address: str, name: str, credential: str) -> AzureAccount:
+    url = _checked(field, address)
+    account = AzureAccount(address.rstrip("/"), name or _name_in(url), credential)
     # Otherwise a user's configuration could have the platform send its own credentials to the user's server.
     if not credential and not account.is_azure():
         raise ValueError(
@@ -84,8 +84,8 @@ def _account(field: str, given: str, name: str, credential: str) -> AzureAccount
     return account
 
 
-def _checked(field: str, given: str) -> SplitResult:
-    url = urlsplit(given)
+def _checked(field: str, address: str) -> SplitResult:
+    url = urlsplit(address)
     if url.query or url.fragment or "@" in url.netloc:
         # It is shown, logged and compared, so it must not hold a secret.
         raise ValueError(
@@ -95,7 +95,7 @@ def _checked(field: str, given: str) -> SplitResult:
     if url.scheme not in ("http", "https") or not url.hostname:
         raise ValueError(
             f"checkpoint_storage.{field} must give an address like https://<account>.blob.core.windows.net, "
-            f"not {given!r}"
+            f"not {address!r}"
         )
     return url
 

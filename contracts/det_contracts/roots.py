@@ -33,11 +33,11 @@ class Roots(msgspec.Struct, frozen=True):
         # All of them contain the same path, so the longest is the innermost.
         innermost = max(holding, key=len, default="")
         if innermost in self.private:
-            raise OutsideRoots(f"{path} belongs to the platform itself: no checkpoint lies there")
+            raise OutsideRoots(f"{path} belongs to the platform itself: no checkpoint is stored there")
         if not holding:
             places = ", ".join(self.roots) or "none"
             raise OutsideRoots(
-                f"{path} lies outside of the storage roots ({places}): the platform neither reads nor "
+                f"{path} is outside of the storage roots ({places}): the platform neither reads nor "
                 f"deletes there. The cluster's operator may add its directory to {SETTING}"
             )
         return path

@@ -94,16 +94,16 @@ def _blank(path: str) -> str:
 
 def field_rows() -> list[Row]:
     """Every field of the configuration that 0.25 has."""
-    seen: dict[str, Row] = {}
+    rows: dict[str, Row] = {}
     for field in configuration.rows(EXPERIMENT):
         if field.path in remarks.OUR_FIELDS or field.branch in remarks.OUR_SEARCHERS:
             continue
         meaning = configuration.meaning(field.path, field.branch)
         unused = meaning == NOT_USED or "not used here" in meaning
-        seen[field.path] = Row(
+        rows[field.path] = Row(
             field.path, DIFFERS if unused else SAME, "taken, and has no effect" if unused else ""
         )
-    return list(seen.values())
+    return list(rows.values())
 
 
 NONE: dict[str, str] = {}

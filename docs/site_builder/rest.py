@@ -53,6 +53,8 @@ def _by_noun() -> dict[str, list[tuple[str, str, dict[str, Any]]]]:
 
 def _row(method: str, path: str, operation: dict[str, Any]) -> str:
     does = operation["description"].split("\n\n")[0]
-    asked = [parameter["name"] for parameter in operation.get("parameters", []) if parameter["in"] == "query"]
-    cells = method.upper(), f"`~/{path.removeprefix(API)}`", " ".join(does.split()), ", ".join(asked)
+    parameters = [
+        parameter["name"] for parameter in operation.get("parameters", []) if parameter["in"] == "query"
+    ]
+    cells = method.upper(), f"`~/{path.removeprefix(API)}`", " ".join(does.split()), ", ".join(parameters)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

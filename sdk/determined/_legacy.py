@@ -262,7 +262,7 @@ class TrialContext:
         """
         if name not in self.env.hparams:
             names = ", ".join(sorted(self.env.hparams))
-            raise ValueError(f"there is no hyperparameter '{name}', there are: {names}")
+            raise ValueError(f"there is no hyperparameter '{name}'; there are: {names}")
         return self.env.hparams[name]
 
     def get_initial_batch(self) -> int:

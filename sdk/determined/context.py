@@ -80,7 +80,9 @@ def _included(includes: list[Path], taken: set[str]) -> Iterator[_Entry]:
     for root in includes:
         name = root.name
         if name in ("", ".", ".."):
-            raise ContextError(f"cannot include '{root}': it has no name of its own to be sent under")
+            raise ContextError(
+                f"cannot include '{root}': it has no name under which it could be sent; name a file or folder"
+            )
         if name in taken:
             raise ContextError(f"duplicate path detected: '{root}' would be sent as '{name}', which is taken")
         taken.add(name)

@@ -121,12 +121,12 @@ def _integer(text: str) -> int:
 def _refuse_duplicates(node: yaml.MappingNode) -> None:
     import yaml
 
-    seen: set[tuple[str, str]] = set()
+    keys: set[tuple[str, str]] = set()
     for key, _ in node.value:
         if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
             continue
-        if (key.tag, key.value) in seen:
+        if (key.tag, key.value) in keys:
             raise yaml.constructor.ConstructorError(
                 None, None, f"duplicate key '{key.value}'", key.start_mark
             )
-        seen.add((key.tag, key.value))
+        keys.add((key.tag, key.value))

@@ -82,6 +82,6 @@ class Visibility:
             return self.includes_workspace(task_owner.workspace_id)
         return self.includes_experiment(experiment_id)
 
-    def filter_visible(self, seen: Callable[[T], bool], items: Iterable[T]) -> list[T]:
+    def filter_visible(self, is_visible: Callable[[T], bool], items: Iterable[T]) -> list[T]:
         """The visible ones among some things."""
-        return list(items) if self.includes_everything else [item for item in items if seen(item)]
+        return list(items) if self.includes_everything else [item for item in items if is_visible(item)]

@@ -67,7 +67,7 @@ async def end_of_log(parts: Parts) -> int:
     Raises `ConnectionError` immediately if the broker is not connected, or `OutcomeUnknown`.
     """
     if not parts.connection.is_connected:
-        raise ConnectionError("the broker is away")
+        raise ConnectionError("the broker cannot be reached")
     # Ask the stream itself. Asking the archive would also look up where the log begins.
     return (await parts.stream.bounds(subjects.CONTROL))[1]
 

@@ -146,18 +146,18 @@ def _max_connections() -> int:
     return MAX_CONNECTIONS if open_files < 0 else min(MAX_CONNECTIONS, open_files // 2)
 
 
-def environment(given: Mapping[str, str], processors: int) -> dict[str, str]:
+def environment(variables: Mapping[str, str], processors: int) -> dict[str, str]:
     """Return the environment of a broker on a host that it shares with its clients.
 
     By default nats-server uses all processors, and with few messages at a time it then spends more time on
-    waking its threads than on messages. Variables that are already in `given` are kept.
+    waking its threads than on messages. Variables that are already in `variables` are kept.
 
     Example:
         ```python
         environment({}, processors=8)  # {"GOMAXPROCS": "4"}
         ```
     """
-    return {"GOMAXPROCS": str(min(max(processors // 2, 1), MAX_PROCESSORS))} | dict(given)
+    return {"GOMAXPROCS": str(min(max(processors // 2, 1), MAX_PROCESSORS))} | dict(variables)
 
 
 def command(config: Path) -> Sequence[str]:

@@ -72,12 +72,14 @@ def evaluate(report: ClusterReport) -> tuple[dict[str, str], dict[str, str], dic
     owners = (*OWNERS, *report.shards)
     nobody = {owner: f"no {owner} replica leads{why}" for owner in owners if owner not in report.leaders}
     late = {
-        name: f"copies of stream {name} are not current: {'; '.join(seen.replicas)}"
-        for name, seen in report.streams.items()
-        if seen.replicas
+        name: f"copies of stream {name} are not current: {'; '.join(stream.replicas)}"
+        for name, stream in report.streams.items()
+        if stream.replicas
     }
     silent = {
-        name: f"stream {name} cannot store anything" for name, seen in report.streams.items() if seen.problem
+        name: f"stream {name} cannot store anything"
+        for name, stream in report.streams.items()
+        if stream.problem
     }
     return nobody, late, silent
 

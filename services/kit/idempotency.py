@@ -71,8 +71,8 @@ def idempotent(
         # The result is an event of the same decision: if the process dies in between, neither of the two is
         # there.
         result = rule(state, command, call)
-        asked, reason = command.once, "the request carried an Idempotency-Key"
-        fact = event_type(asked.request_id, asked.key, asked.digest, result.value, reason)
+        once, reason = command.once, "the request carried an Idempotency-Key"
+        fact = event_type(once.request_id, once.key, once.digest, result.value, reason)
         return Result([*result.events, fact], result.value)
 
     return keyed

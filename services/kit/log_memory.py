@@ -200,10 +200,10 @@ def stream_of(subject: str) -> str:
 @lru_cache(maxsize=100_000)
 def matches(pattern: str, subject: str) -> bool:
     """Whether a NATS subject matches a pattern with `*` (one token) and `>` (one or more at the end)."""
-    wanted, given = pattern.split("."), subject.split(".")
+    wanted, tokens = pattern.split("."), subject.split(".")
     for index, token in enumerate(wanted):
         if token == ">":  # noqa: S105 - a part of a subject
-            return len(given) > index
-        if index >= len(given) or token not in ("*", given[index]):
+            return len(tokens) > index
+        if index >= len(tokens) or token not in ("*", tokens[index]):
             return False
-    return len(wanted) == len(given)
+    return len(wanted) == len(tokens)

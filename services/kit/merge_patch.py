@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def merged(given: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+def merged(original: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     """Apply a JSON merge patch (RFC 7396): mappings are merged, null removes, anything else replaces."""
-    joined = dict(given)
+    joined = dict(original)
     for name, value in patch.items():
         if isinstance(value, Mapping):
             before = joined.get(name)

@@ -85,7 +85,7 @@ def check_name(
 ) -> None:
     """Raise `Refused` (400) if something has no proper name; `what` is it, such as "a group"."""
     if problem := find_problem(name, most):
-        raise invalid(f"{what} needs a name, and {name[:most]!r} is none: {problem}")
+        raise invalid(f"{what} needs a name, and {name[:most]!r} is not a valid one: {problem}")
 
 
 def _problem_of_marks(name: str) -> str:

@@ -102,13 +102,13 @@ class Offload:
 
     async def _run_job(self, job: Job, argument: Any, files: Sequence[int]) -> Any:
         # Files in memory without a name: nothing is left behind if either process is killed.
-        given, value = (os.memfd_create(name) for name in ("argument", "value"))
+        argument_file, value = (os.memfd_create(name) for name in ("argument", "value"))
         try:
-            await asyncio.to_thread(_fill, given, msgspec.json.encode(argument))
-            outcome = await self._run_in_process(job, [given, value, *files])
+            await asyncio.to_thread(_fill, argument_file, msgspec.json.encode(argument))
+            outcome = await self._run_in_process(job, [argument_file, value, *files])
             return await asyncio.to_thread(_read, outcome, value)
         finally:
-            os.close(given)
+            os.close(argument_file)
             os.close(value)
 
     async def _run_in_process(self, job: Job, files: Sequence[int]) -> bytes:

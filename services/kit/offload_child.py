@@ -60,9 +60,9 @@ def _run_job(job: Job, files: Sequence[int]) -> bytes:
 
 def _outcome(job: Job, files: Sequence[int]) -> tuple[bytes, bytes]:
     module, _, name = job.function.partition(":")
-    with open(files[0], "rb", closefd=False) as given:
-        given.seek(0)
-        argument = msgspec.json.decode(given.read())
+    with open(files[0], "rb", closefd=False) as argument_file:
+        argument_file.seek(0)
+        argument = msgspec.json.decode(argument_file.read())
     try:
         value: Any = getattr(importlib.import_module(module), name)(argument, *files[2:])
     except Refused as refusal:

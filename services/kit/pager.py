@@ -264,7 +264,7 @@ class Pager(Generic[S]):
         """The same for whoever may look at a former state, having waited for something meanwhile."""
         if states_loaded != self._states_loaded:
             # Records are loaded into the present one, where this table does not find them.
-            raise PageFault("it was loaded anew meanwhile")
+            raise PageFault("it was reloaded in the meantime")
         return self._load_root(table, id)
 
     def _load_root(self, table: str, id: Any) -> bool:

@@ -164,7 +164,7 @@ class SelfWatch:
         set_condition(names.NOBODY_LEADS, nobody)
         set_condition(names.REPLICA_BEHIND, late)
         refusals = sources.refusals()
-        problems = {name: seen.problem for name, seen in look.streams.items()} if look is not None else {}
+        problems = {name: stream.problem for name, stream in look.streams.items()} if look is not None else {}
         refused = {name: f"stream {name} refuses to store anything" for name in refusals}
         set_condition(names.STREAM_REFUSES, {**silent, **refused}, {**problems, **refusals})
         parked = sources.parked()
@@ -235,5 +235,5 @@ class SelfWatch:
             return False
         if name == SAVING:
             return sources.saves()
-        seen = report.streams.get(name)
-        return seen is not None and not seen.problem
+        stream = report.streams.get(name)
+        return stream is not None and not stream.problem

@@ -275,19 +275,19 @@ class Snapshot:
         row_owners = connection.execute(sa.select(POSITIONS.c.owner).distinct()).scalars()
         return sorted({_version(rows) for rows in row_owners} - {self.fold_version})
 
-    def delete_all(self, connection: sa.Connection, asked: int = 0) -> bool:
+    def delete_all(self, connection: sa.Connection, request: int = 0) -> bool:
         """Delete what all versions have stored.
 
-        With `asked`, that is for the request at this position of CONTROL: returns False, and deletes nothing,
-        if it was done for it already.
+        With `request`, that is for the request at this position of CONTROL: returns False, and deletes
+        nothing, if it was done for it already.
         """
-        if asked:
+        if request:
             self.positions(connection, for_update=True)
             # Under the lock of the positions: of two replicas that fold the same request, the second finds it
             # served.
-            if self.rebuilt_for(connection) >= asked:
+            if self.rebuilt_for(connection) >= request:
                 return False
-            upsert(connection, SNAPSHOTS, [_row(self.owner, BEGUN, "", None, position=asked)])
+            upsert(connection, SNAPSHOTS, [_row(self.owner, BEGUN, "", None, position=request)])
         for version in (self.fold_version, *self.other_fold_versions(connection)):
             self._delete_version(connection, version)
         return True

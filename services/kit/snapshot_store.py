@@ -208,11 +208,11 @@ class DatabaseSaver:
             self._snapshot.delete_all(connection)
             self._clear_projection(connection)
 
-    async def _start_rebuild(self, asked: int) -> None:
+    async def _start_rebuild(self, request: int) -> None:
         """Delete everything, and end this process: it starts as with a lost database."""
 
         def work(connection: sa.Connection) -> None:
-            if self._snapshot.delete_all(connection, asked) and self._clear_projection is not None:
+            if self._snapshot.delete_all(connection, request) and self._clear_projection is not None:
                 self._clear_projection(connection)
 
         # While this waits, nothing may be decided about records that it deletes.
@@ -222,7 +222,7 @@ class DatabaseSaver:
         except sa.exc.OperationalError:
             self._ends = False
             raise
-        raise StartAgain(f"the database is rebuilt from the log, as event {asked} of CONTROL asks for")
+        raise StartAgain(f"the database is rebuilt from the log, as event {request} of CONTROL asks for")
 
     async def changed(
         self,

@@ -20,7 +20,7 @@ class Fold:
         self._tables = list(record_types(rules.state))
         self._touched: dict[Key, None] = dict.fromkeys(every_key(self.state))
 
-    def given(self, *events: Any, stream: str = "CONTROL") -> Fold:
+    def apply(self, *events: Any, stream: str = "CONTROL") -> Fold:
         """Fold events that another service stated or that were decided earlier."""
         for event in events:
             self._position += 1
@@ -52,7 +52,7 @@ class Fold:
             events = list(self.rules.react(self.state, key))
             if not events:
                 del self._touched[key]
-            self.given(*events)
+            self.apply(*events)
             decided += events
         self.decided += decided
         return decided
@@ -63,7 +63,7 @@ class Fold:
         # Skip the permission check, which has its own tests.
         rule = self.rules.commands[type(command)]
         result: Result = getattr(rule, "__wrapped__", rule)(self.state, command, call)
-        self.given(*result.events)
+        self.apply(*result.events)
         return result
 
     def pass_time(self, seconds: float) -> list[Any]:
@@ -72,5 +72,5 @@ class Fold:
         due = self.rules.due(self.state)
         late = due is not None and due <= self.now
         facts = list(self.rules.expire(self.state, self.now)) if late else []
-        self.given(*facts)
+        self.apply(*facts)
         return facts

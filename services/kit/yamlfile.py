@@ -207,15 +207,15 @@ def _describe_error(error: yaml.MarkedYAMLError) -> str:
 
 
 def _refuse_duplicates(node: yaml.MappingNode) -> None:
-    seen: set[tuple[str, str]] = set()
+    keys: set[tuple[str, str]] = set()
     for key, _ in node.value:
         if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
             continue
-        if (key.tag, key.value) in seen:
+        if (key.tag, key.value) in keys:
             raise yaml.constructor.ConstructorError(
                 None, None, f"found duplicate key '{key.value}'", key.start_mark
             )
-        seen.add((key.tag, key.value))
+        keys.add((key.tag, key.value))
 
 
 def _refuse_explosion(root: yaml.Node) -> None:

@@ -89,7 +89,7 @@ def _ask(username: str) -> str:
         again = getpass.getpass("New password again: ")
     except (EOFError, KeyboardInterrupt):
         raise CannotReset(
-            "no password was given; nothing was changed. Where nobody can be asked, give --password-file"
+            "no password was given; nothing was changed. Without a terminal, use --password-file"
         ) from None
     if again != password:
         raise CannotReset("the two passwords differ; nothing was changed")

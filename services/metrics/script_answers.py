@@ -12,9 +12,9 @@ from services.metrics.domain import State, shard_of_trial
 def unseen_refusals(state: State, trial_id: int, request: AskRefusals) -> Refusals | None:
     """The refusals of a run that its script has not seen; None if there are none."""
     trial = state.trials.get(trial_id)
-    seen = request.seen.newest if request.seen is not None else 0
+    newest = request.seen.newest if request.seen is not None else 0
     mine = (
-        [refusal for refusal in trial.refusals if refusal.run == request.run and refusal.number > seen]
+        [refusal for refusal in trial.refusals if refusal.run == request.run and refusal.number > newest]
         if trial
         else []
     )

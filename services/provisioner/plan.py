@@ -48,14 +48,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     report: tuple[SeenWorker, ...] = ()
 
 
-def plan(desired: DesiredPool, seen: Sequence[ListedWorker]) -> Plan:
+def plan(desired: DesiredPool, listed_workers: Sequence[ListedWorker]) -> Plan:
     """Compute the plan; see the module docstring.
 
     The engine must have been listed before `desired` was queried.
     """
     wanted = {worker.id: worker for worker in desired.workers}
     by_id: dict[str, list[ListedWorker]] = {}
-    for listed_worker in seen:
+    for listed_worker in listed_workers:
         by_id.setdefault(listed_worker.worker_id, []).append(listed_worker)
     stop, report = list[ListedWorker](), list[SeenWorker]()
     for id, listed in by_id.items():
@@ -79,7 +79,7 @@ def plan(desired: DesiredPool, seen: Sequence[ListedWorker]) -> Plan:
         stop=tuple(stop),
         forget=tuple(
             listed_worker
-            for listed_worker in seen
+            for listed_worker in listed_workers
             if listed_worker.phase == "over" and listed_worker.worker_id not in wanted
         ),
         report=tuple(report),
@@ -97,9 +97,18 @@ def _number(id: str, pool: str) -> int:
     return int(number) if number != id and number.isdecimal() else 0
 
 
-def _changes(wanted: DesiredWorker, seen: ListedWorker) -> Iterable[SeenWorker]:
-    if (seen.phase, seen.detail, seen.ends_at) != (wanted.phase, wanted.detail, wanted.ends_at):
-        yield SeenWorker(worker_id=wanted.id, phase=seen.phase, detail=seen.detail, ends_at=seen.ends_at)
+def _changes(wanted: DesiredWorker, listed_worker: ListedWorker) -> Iterable[SeenWorker]:
+    if (listed_worker.phase, listed_worker.detail, listed_worker.ends_at) != (
+        wanted.phase,
+        wanted.detail,
+        wanted.ends_at,
+    ):
+        yield SeenWorker(
+            worker_id=wanted.id,
+            phase=listed_worker.phase,
+            detail=listed_worker.detail,
+            ends_at=listed_worker.ends_at,
+        )
 
 
 def _unlisted_reports(wanted: DesiredWorker) -> Iterable[SeenWorker]:

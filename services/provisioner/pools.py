@@ -29,23 +29,26 @@ class EnginePool(msgspec.Struct, frozen=True, kw_only=True):
     """A folder for this pool's files on this host."""
 
 
-def _make_kubernetes_engine(pool: EnginePool, given: Any) -> Engine:
+def _make_kubernetes_engine(pool: EnginePool, settings: Any) -> Engine:
     try:
         # Imported here because only this engine needs the Kubernetes client.
         from services.provisioner.engines.kubernetes import KubernetesEngine
     except ModuleNotFoundError as error:
         raise BadSettings(f"type kubernetes needs pip install 'steadfast[kubernetes]' ({error})") from None
-    return KubernetesEngine(pool.name, pool.slots, pool.cluster_id, given)
+    return KubernetesEngine(pool.name, pool.slots, pool.cluster_id, settings)
 
 
 MakeEngine = Callable[[EnginePool, Any], Engine]
 ENGINES: dict[str, tuple[type[Any], MakeEngine]] = {
     "slurm": (
         SlurmSettings,
-        lambda pool, given: SlurmEngine(pool.name, pool.slots, pool.cluster_id, given),
+        lambda pool, settings: SlurmEngine(pool.name, pool.slots, pool.cluster_id, settings),
     ),
     "kubernetes": (KubernetesSettings, _make_kubernetes_engine),
-    "process": (ProcessSettings, lambda pool, given: ProcessEngine(pool.name, pool.slots, pool.home, given)),
+    "process": (
+        ProcessSettings,
+        lambda pool, settings: ProcessEngine(pool.name, pool.slots, pool.home, settings),
+    ),
 }
 """By provider type: its settings, and the function that creates a pool's engine."""
 

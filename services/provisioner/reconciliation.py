@@ -25,13 +25,13 @@ async def reconcile_pool(
     Returns why the engine was unavailable, or "". Propagates exceptions of `query_desired` and `send_report`.
     """
     try:
-        seen = await engine.list_workers()
+        listed_workers = await engine.list_workers()
     except EngineUnavailable as error:
         await send_report(ReportWorkers(pool=pool, problem=str(error)))
         return str(error)
     # After the engine: a worker that is wanted and not listed has then not been started.
     desired = await query_desired()
-    todo = plan(desired, seen)
+    todo = plan(desired, listed_workers)
     reports = {report.worker_id: report for report in todo.report}
     problem = ""
     try:

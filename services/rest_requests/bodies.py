@@ -231,10 +231,10 @@ class ListedCheckpoint(Body):
 
     @field_validator("resources", mode="before")
     @classmethod
-    def _unwrap(cls, given: Any) -> Any:
+    def _unwrap(cls, body: Any) -> Any:
         # 0.25 sends `{"resources": {...}}` in its place.
-        inner = given.get("resources") if isinstance(given, dict) else None
-        return inner if isinstance(inner, dict) else given
+        inner = body.get("resources") if isinstance(body, dict) else None
+        return inner if isinstance(inner, dict) else body
 
 
 class ListedCheckpoints(Body):

@@ -151,8 +151,8 @@ def _failure_reason(worker: Provisioned, notice_s: float) -> str:
                 f"use it: {end}. Set a longer time limit or a shorter notice_period"
             )
         return f"its engine takes its host away soon: {end}"
-    seen = "was out of touch for too long" if worker.was_here else "did not register in time"
-    return f"it {seen} (max_agent_starting_period); its engine says {worker.phase}: {worker.detail}"
+    what_happened = "was out of touch for too long" if worker.was_here else "did not register in time"
+    return f"it {what_happened} (max_agent_starting_period); its engine says {worker.phase}: {worker.detail}"
 
 
 def format_time(at: float) -> str:

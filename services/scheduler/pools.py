@@ -58,12 +58,12 @@ def _parse_pools(content: Mapping[str, Any], problems: list[str]) -> ConfigurePo
         problems += _name_problems(at, name, pools)
         scheduler = pool.get("scheduler") or content.get("scheduler") or {}
         aux = pool.get("max_aux_containers_per_agent", pool.get(_OLD_AUX_FIELD))
-        given = {} if aux is None else {"max_aux_containers_per_agent": aux}
-        given |= {name: pool[name] for name in _ON_LOST_FIELDS if name in pool}
+        fields = {} if aux is None else {"max_aux_containers_per_agent": aux}
+        fields |= {name: pool[name] for name in _ON_LOST_FIELDS if name in pool}
         provider, wrong = read_provider(f"{at}.provider", pool.get("provider"))
         problems += wrong
-        given |= {"provider": provider}
-        settings = _parse_settings(at, scheduler, given, problems)
+        fields |= {"provider": provider}
+        settings = _parse_settings(at, scheduler, fields, problems)
         if settings is not None:
             pools[name] = settings
         descriptions[name] = pool.get("description") or ""
@@ -74,9 +74,11 @@ def _parse_settings(
     at: str, scheduler: Mapping[str, Any], fields: Mapping[str, Any], problems: list[str]
 ) -> PoolSettings | None:
     problems += _unknown_fields(f"{at}.scheduler.", scheduler, _SCHEDULER_FIELDS)
-    given = {("scheduler" if k == "type" else k): v for k, v in scheduler.items() if k in _SCHEDULER_FIELDS}
+    scheduler_fields = {
+        ("scheduler" if k == "type" else k): v for k, v in scheduler.items() if k in _SCHEDULER_FIELDS
+    }
     try:
-        settings = msgspec.convert({**given, **fields}, PoolSettings)
+        settings = msgspec.convert({**scheduler_fields, **fields}, PoolSettings)
     except msgspec.ValidationError as error:
         problems.append(f"{at}: {error}".replace("$.scheduler", "$.scheduler.type"))
         return None
@@ -91,10 +93,10 @@ def _parse_settings(
     return settings
 
 
-def _name_problems(at: str, name: str, seen: Mapping[str, Any]) -> Iterable[str]:
+def _name_problems(at: str, name: str, names: Mapping[str, Any]) -> Iterable[str]:
     if problem := pools_file.pool_name_problem(name):
         yield f"{at}.pool_name: {problem}"
-    elif name in seen:
+    elif name in names:
         yield f"{at}.pool_name: '{name}' is given twice"
 
 

@@ -32,30 +32,32 @@ ENGINES = get_args(ProviderType)
 _FIELDS = {"type", *_COUNTS, *_PERIODS, *ENGINES}
 
 
-def read_provider(at: str, given: Any) -> tuple[Provider | None, list[str]]:
+def read_provider(at: str, settings: Any) -> tuple[Provider | None, list[str]]:
     """Return a pool's provider, or None, and the problems found.
 
     Each problem begins with its location `at`.
     """
-    if given is None:
+    if settings is None:
         return None, []
-    if not isinstance(given, dict):
+    if not isinstance(settings, dict):
         return None, [f"{at}: expected a mapping with `type`, one of {', '.join(ENGINES)}"]
     field_names = ", ".join(sorted(_FIELDS))
     problems = [
-        f"{at}.{name} is not a field; there are: {field_names}" for name in given if name not in _FIELDS
+        f"{at}.{name} is not a field; there are: {field_names}" for name in settings if name not in _FIELDS
     ]
     problems += [
-        f"{at}.{name}: the type of this pool is {given.get('type')}: remove it, or change the type"
+        f"{at}.{name}: the type of this pool is {settings.get('type')}: remove it, or change the type"
         for name in ENGINES
-        if name in given and name != given.get("type")
+        if name in settings and name != settings.get("type")
     ]
-    fields: dict[str, Any] = {name: given[name] for name in ("type", *_COUNTS) if name in given}
+    fields: dict[str, Any] = {name: settings[name] for name in ("type", *_COUNTS) if name in settings}
     for name, field in _PERIODS.items():
-        if name in given:
-            fields[field] = parse_seconds(given[name])
+        if name in settings:
+            fields[field] = parse_seconds(settings[name])
             if fields[field] is None:
-                problems.append(f"{at}.{name}: '{given[name]}' is not a duration such as 90s, 20m or 1h30m")
+                problems.append(
+                    f"{at}.{name}: '{settings[name]}' is not a duration such as 90s, 20m or 1h30m"
+                )
     if problems:
         return None, problems
     try:

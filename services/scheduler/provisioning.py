@@ -24,28 +24,28 @@ def report_workers(state: State, command: ReportWorkers, call: Call) -> Result:
     # Engines are asked every few seconds; only what is new becomes an event (decision 55).
     if supply.problem != command.problem:
         events.append(scheduler.EngineReported(pool=command.pool, problem=command.problem, reason=reason))
-    for seen in command.workers:
-        known_worker = state.provisioned.get(seen.worker_id)
+    for report in command.workers:
+        known_worker = state.provisioned.get(report.worker_id)
         if (
             known_worker is not None
             and known_worker.pool == command.pool
-            and _has_changed(seen, known_worker)
+            and _has_changed(report, known_worker)
         ):
             events.append(
                 scheduler.ProvisionReported(
                     worker_id=known_worker.id,
                     pool=known_worker.pool,
-                    phase=seen.phase,
-                    detail=seen.detail,
-                    ends_at=seen.ends_at,
+                    phase=report.phase,
+                    detail=report.detail,
+                    ends_at=report.ends_at,
                     reason=reason,
                 )
             )
     return Result(events)
 
 
-def _has_changed(seen: SeenWorker, known_worker: Provisioned) -> bool:
-    return (seen.phase, seen.detail, seen.ends_at) != (
+def _has_changed(report: SeenWorker, known_worker: Provisioned) -> bool:
+    return (report.phase, report.detail, report.ends_at) != (
         known_worker.phase,
         known_worker.detail,
         known_worker.ends_at,

@@ -135,7 +135,7 @@ class _OperationChecker:
     def _require_open(self, id: str) -> None:
         trial = find_trial(self._state, self._experiment_id, id)
         if trial is None and id not in self._created:
-            raise Refused(Problem("not_found", f"no such trial: {id}"))
+            raise Refused(Problem("not_found", f"trial {id} not found"))
         over = trial is not None and not is_applicable(self._state, self._experiment_id, CloseTrial(id))
         if id in self._closed or (trial is not None and trial.closed and not over):
             raise failed_precondition(f"trial {id} is closed")

@@ -16,9 +16,9 @@ MAX_TRIALS = 5000
 PREVIEW = Job("services.searcher.preview:play", seconds=8)
 
 
-def play(given: dict[str, Any]) -> list[dict[str, Any]]:
+def play(request: dict[str, Any]) -> list[dict[str, Any]]:
     """Answer a query as it was received."""
-    return preview_search(msgspec.convert(given, PreviewSearch))
+    return preview_search(msgspec.convert(request, PreviewSearch))
 
 
 def preview_search(query: PreviewSearch) -> list[dict[str, Any]]:

@@ -31,9 +31,9 @@ def _is_certain(state: State, predicted: State, event: Any) -> bool:
     if trial_id is None:
         return True
     trial = state.trials.get(trial_id)
-    return trial is not None and _asked(trial) == _asked(predicted.trials[trial_id])
+    return trial is not None and _operation(trial) == _operation(predicted.trials[trial_id])
 
 
-def _asked(trial: Trial) -> tuple[str, int, int]:
+def _operation(trial: Trial) -> tuple[str, int, int]:
     """What the search asks of it."""
     return trial.request_id, trial.seq, trial.length

@@ -31,8 +31,12 @@ def new_operations(state: State, trial_id: int, request: AskOperations) -> Opera
         # The next operation is about to be announced.
         return None
     operations = Operations(trial.seq, trial.length, trial.idled_seq)
-    seen = request.seen
-    return operations if seen is None or operations.seq > seen.seq or operations.idled > seen.idled else None
+    newest = request.seen
+    return (
+        operations
+        if newest is None or operations.seq > newest.seq or operations.idled > newest.idled
+        else None
+    )
 
 
 def operations_handler(runner: Runner[State], news: RecordWaiters) -> ScriptHandler:

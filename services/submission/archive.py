@@ -67,21 +67,21 @@ def check_file_count(body: mmap.mmap) -> None:
     while at >= 0:
         count += 1
         if count > MAX_FILES:
-            raise invalid(f"the context holds more than {MAX_FILES} files; see .detignore")
+            raise invalid(f"the context contains more than {MAX_FILES} files; see .detignore")
         at = body.find(PATH_KEY, at + 1)
 
 
 def _write(items: Sequence[ContextItem], target: gzip.GzipFile) -> None:
     total = 0
-    seen: set[str] = set()
+    names: set[str] = set()
     with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as archive:
         # Sorted, so that the same files give the same bytes in whatever order a client walks its folders.
         for item in sorted(items, key=lambda item: item.path):
             header = _header(item)
             # Of two entries with one name the later one would win, and the file list would show both.
-            if header.name in seen:
-                raise invalid(f"the context holds '{item.path}' twice")
-            seen.add(header.name)
+            if header.name in names:
+                raise invalid(f"the context contains '{item.path}' twice")
+            names.add(header.name)
             content = _content(item) if header.isreg() else b""
             total += len(content)
             if total > LIMIT_BYTES:
@@ -93,10 +93,10 @@ def _write(items: Sequence[ContextItem], target: gzip.GzipFile) -> None:
 def _header(item: ContextItem) -> tarfile.TarInfo:
     name = posixpath.normpath(item.path)
     if not item.path or name.startswith(("/", "../")) or name in (".", "..") or "\0" in name:
-        raise invalid(f"the context holds '{item.path}', which lies outside of it")
+        raise invalid(f"the context contains '{item.path}', which is outside of it")
     if name.count("/") >= MAX_DEPTH or len(name) > MAX_PATH_LENGTH:
         raise invalid(
-            f"the context holds '{name[:80]}…', which is longer than {MAX_PATH_LENGTH} characters or lies "
+            f"the context contains '{name[:80]}…', which is longer than {MAX_PATH_LENGTH} characters or lies "
             f"more than {MAX_DEPTH} folders deep"
         )
     if item.type not in (FILE, DIRECTORY):

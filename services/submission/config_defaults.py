@@ -80,14 +80,14 @@ def defaults_for(collected: Object, *written: object) -> list[Object]:
 def pool_for(collected: Object, *written: object) -> str:
     """The pool that is named, or else the workspace's default for tasks with or without slots."""
     maps = [config for config in written if isinstance(config, Mapping)]
-    given = next(
+    written_pool = next(
         (pool for config in maps if isinstance(pool := _resource(config, "resource_pool"), str) and pool), ""
     )
     name = next((config["workspace"] for config in maps if config.get("workspace")), None)
     by_name = isinstance(name, str) and collected["workspaces"] is not None
     own = collected["pools"].get(name, ("", "")) if by_name else collected["pools_here"]
     slots = next((n for config in maps if (n := _resource(config, "slots_per_trial")) is not None), 1)
-    return given or pick_pool(own, slots)
+    return written_pool or pick_pool(own, slots)
 
 
 def pick_pool(pools: tuple[str, str], slots: object) -> str:

@@ -46,7 +46,7 @@ async def complete(
     """
     if len(text) > TEXT_LIMIT_BYTES or len(text.encode()) > TEXT_LIMIT_BYTES:
         raise invalid(f"the configuration is larger than {TEXT_LIMIT_BYTES} bytes")
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "text": text,
         "under": under if under is not None else config_defaults.collect(backend),
         "template": template,
@@ -56,9 +56,9 @@ async def complete(
         "name": expconf.random_name(random.choice),
     }
     if _is_small(text, template):
-        completed = complete_in_process(**given)
+        completed = complete_in_process(**arguments)
     else:
-        completed = await backend.offload.run(who, COMPLETE, given)
+        completed = await backend.offload.run(who, COMPLETE, arguments)
     return completed["config"], completed["text"]
 
 

@@ -46,9 +46,9 @@ def read(kind: str, body: int, packed: int) -> dict[str, Any]:
     return answer
 
 
-def complete(given: dict[str, Any]) -> dict[str, Any]:
+def complete(arguments: dict[str, Any]) -> dict[str, Any]:
     """Complete a configuration from its template and defaults. Raises `Refused` listing every fault."""
-    return configuration.complete_in_process(**given)
+    return configuration.complete_in_process(**arguments)
 
 
 def merge(config: Any) -> dict[str, Any]:

@@ -22,25 +22,25 @@ def idle_timeout_s(config: Mapping[str, Any]) -> float | None:
     >>> idle_timeout_s({"idle_timeout": "1h30m"})
     5400.0
     """
-    given = config.get("idle_timeout")
-    if given is None:
+    timeout = config.get("idle_timeout")
+    if timeout is None:
         return None
-    if isinstance(given, str) and _DURATION.fullmatch(given):
-        seconds = sum(float(number) * UNITS_S[unit] for number, unit in _PART.findall(given))
-    elif isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given):
-        seconds = float(given)
+    if isinstance(timeout, str) and _DURATION.fullmatch(timeout):
+        seconds = sum(float(number) * UNITS_S[unit] for number, unit in _PART.findall(timeout))
+    elif isinstance(timeout, int | float) and not isinstance(timeout, bool) and math.isfinite(timeout):
+        seconds = float(timeout)
     else:
-        wrong = str(given)[:50]
+        wrong = str(timeout)[:50]
         raise invalid(f"config.idle_timeout is {wrong!r}: a duration such as 30m or 1h30m is expected")
     if not 0 < seconds <= MAX_TIMEOUT_S:
-        raise invalid(f"config.idle_timeout is {given}: it must be more than 0 and at most ten years")
+        raise invalid(f"config.idle_timeout is {timeout}: it must be more than 0 and at most ten years")
     return seconds
 
 
 def idle_type(config: Mapping[str, Any]) -> str:
     """The kind of activity that keeps a notebook alive. Raises `Refused` (400)."""
-    given = config.get("notebook_idle_type") or IDLE_TYPES[0]
-    if given not in IDLE_TYPES:
-        wrong, allowed = str(given)[:50], ", ".join(IDLE_TYPES)
+    chosen_type = config.get("notebook_idle_type") or IDLE_TYPES[0]
+    if chosen_type not in IDLE_TYPES:
+        wrong, allowed = str(chosen_type)[:50], ", ".join(IDLE_TYPES)
         raise invalid(f"config.notebook_idle_type is {wrong!r}: one of {allowed} is expected")
-    return str(given)
+    return str(chosen_type)

@@ -35,7 +35,7 @@ def unused_image_warnings(config: Mapping[str, Any], pool: str, state: State) ->
 def named_images(config: Mapping[str, Any]) -> list[str]:
     """The images named by a configuration, completed or not, without the default images."""
     environment = config.get("environment")
-    given = environment.get("image") if isinstance(environment, Mapping) else None
-    values = given.values() if isinstance(given, Mapping) else [given]
+    image = environment.get("image") if isinstance(environment, Mapping) else None
+    values = image.values() if isinstance(image, Mapping) else [image]
     named = [value for value in values if isinstance(value, str) and value]
     return list(dict.fromkeys(value for value in named if value not in DEFAULT_IMAGES.values()))

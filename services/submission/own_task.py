@@ -74,8 +74,8 @@ def complete_request(body: TaskBody, kind: OwnKind, backend: Backend, workspace_
 
 def _pool(config: dict[str, Any], pools: tuple[str, str], slots: int) -> str:
     """The named pool, or else the workspace's. `slots` is the default slot count."""
-    given = config.get("resources") or {}
-    pool: str = given.get("resource_pool") or pick_pool(pools, given.get("slots", slots))
+    resources = config.get("resources") or {}
+    pool: str = resources.get("resource_pool") or pick_pool(pools, resources.get("slots", slots))
     return pool
 
 
@@ -117,8 +117,8 @@ def _merge(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 def _entrypoint(config: dict[str, Any], kind: OwnKind) -> list[str]:
     if kind in PROGRAMS:
         return ["python3", "-m", PROGRAMS[kind]]
-    given = config.get("entrypoint")
-    words = [given] if isinstance(given, str) else given
+    entrypoint = config.get("entrypoint")
+    words = [entrypoint] if isinstance(entrypoint, str) else entrypoint
     if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
         raise invalid("config.entrypoint: a command line is expected, a string or a list of strings")
     # A single string is a shell command line.

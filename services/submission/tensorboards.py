@@ -65,8 +65,8 @@ def _storage(call: UserCall, experiment_id: int) -> dict[str, Any]:
         passed: dict[str, Any] = secrets.unmask(mask_secrets(whole), *known_secrets)["checkpoint_storage"]
     except Refused:
         raise invalid(
-            f"experiment {experiment_id} is in a storage of its own, whose keys are {experiment.user}'s and "
-            f"are not passed on: ask {experiment.user} to start the TensorBoard, and open that one"
+            f"experiment {experiment_id} uses its own checkpoint storage, with keys of {experiment.user} "
+            f"that are not passed on: ask {experiment.user} to start the TensorBoard, which you can then open"
         ) from None
     return passed
 

@@ -176,9 +176,9 @@ def _too_large(limit: int) -> str:
 
 
 async def _discard(receive: Receive) -> None:
-    seen = 0
-    while seen < DISCARD_BYTES:
+    discarded = 0
+    while discarded < DISCARD_BYTES:
         message = await receive()
-        seen += len(message.get("body", b""))
+        discarded += len(message.get("body", b""))
         if message["type"] == "http.disconnect" or not message.get("more_body"):
             return

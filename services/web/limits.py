@@ -34,14 +34,14 @@ class Lane:
         )
         self.threads = ThreadPoolExecutor(threads, what.replace(" ", "-"), _lower_priority, (niceness,))
 
-    async def run(self, who: str, work: Callable[..., T], *given: Any) -> T:
+    async def run(self, who: str, work: Callable[..., T], *arguments: Any) -> T:
         """Run work in a thread.
 
         Raises `Busy`. A cancelled caller does not stop the work, which keeps its place.
         """
         await self.admission.acquire(who)
         try:
-            future = self.threads.submit(work, *given)
+            future = self.threads.submit(work, *arguments)
         except BaseException:
             self.admission.release(who)
             raise
@@ -63,9 +63,9 @@ def _lower_priority(niceness: int) -> None:
         os.setpriority(os.PRIO_PROCESS, own, os.getpriority(os.PRIO_PROCESS, own) + niceness)
 
 
-def _call_in_loop(loop: asyncio.AbstractEventLoop, work: Callable[..., None], *given: Any) -> None:
+def _call_in_loop(loop: asyncio.AbstractEventLoop, work: Callable[..., None], *arguments: Any) -> None:
     if not loop.is_closed():
-        loop.call_soon_threadsafe(work, *given)
+        loop.call_soon_threadsafe(work, *arguments)
 
 
 class Limits:

@@ -140,19 +140,19 @@ def _order(value: Any) -> bool:
     return _ORDERS[order]
 
 
-def enum_names(name: str, given: Iterable[str], prefix: str, allowed: Iterable[str]) -> list[str]:
+def enum_names(name: str, values: Iterable[str], prefix: str, allowed: Iterable[str]) -> list[str]:
     """Strip the prefix from enum values. "Unspecified" counts as absent.
 
     Raises `Refused` for unknown values.
     """
     try:
-        return _strip_prefixes(given, prefix, tuple(allowed))
+        return _strip_prefixes(values, prefix, tuple(allowed))
     except PydanticCustomError as error:
         raise invalid(f"{name} {error.message()}") from None
 
 
-def _strip_prefixes(given: Iterable[str], prefix: str, allowed: tuple[str, ...]) -> list[str]:
-    values = [text.removeprefix(prefix) for text in given]
+def _strip_prefixes(texts: Iterable[str], prefix: str, allowed: tuple[str, ...]) -> list[str]:
+    values = [text.removeprefix(prefix) for text in texts]
     values = [value for value in values if value not in _UNSPECIFIED]
     for value in values:
         if value not in allowed:

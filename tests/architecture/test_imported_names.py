@@ -82,8 +82,8 @@ def is_there(module, name):
         return True
     if source is None:
         return False
-    given = names_in(source)
-    return given is None or name in given
+    available = names_in(source)
+    return available is None or name in available
 
 
 def test_what_files_import_is_there():

@@ -130,12 +130,12 @@ def slowest(pattern, methods):
     for pump in pumps(pattern):
         for length in LENGTHS:
             text = pump * (length // len(pump)) + "\0"
-            given = text.encode("latin-1", "replace") if isinstance(pattern.pattern, bytes) else text
+            subject = text.encode("latin-1", "replace") if isinstance(pattern.pattern, bytes) else text
             began = time.thread_time()
-            search(pattern, methods, given)
+            search(pattern, methods, subject)
             spent = time.thread_time() - began
             if spent > LIMIT_S:
-                spent = least_spent_s(partial(search, pattern, methods, given), LIMIT_S)
+                spent = least_spent_s(partial(search, pattern, methods, subject), LIMIT_S)
             if spent > worst:
                 worst, at = spent, pump
             if spent > LIMIT_S * 3:

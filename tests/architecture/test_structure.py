@@ -52,8 +52,13 @@ ROOMS = {
     "services.catalogue": {"services.people", "services.why"},
 }  # fmt: skip
 """Parts that are made of others; these are libraries and no processes."""
-VAGUE = {"found", "kept", "known", "one", "said", "told", "wish"}
+VAGUE = {"asked", "found", "given", "kept", "known", "one", "said", "seen", "told", "wish"}
 """Names that say the grammar of a sentence, and not what a variable holds. Underscores do not count."""
+SENT_UNDER_THEIR_NAMES = {
+    "contracts/det_contracts/events/decision.py",
+    "contracts/det_contracts/script_queries.py",
+}
+"""Their messages have a field `seen`, whose name stands in every log and in the requests of older scripts."""
 MOST_LINES = 400
 MOST_PUBLIC_METHODS = 12
 LARGE_CLASSES = {
@@ -247,7 +252,9 @@ def test_the_table_of_measures_is_printed():
 
 
 def test_variables_and_attributes_are_named_for_what_they_hold():
-    paths = [path for folder in FOLDERS for path in files(folder)]
+    paths = [
+        path for folder in FOLDERS for path in files(folder) if name_of(path) not in SENT_UNDER_THEIR_NAMES
+    ]
     faults = [(path, name) for path in paths for name in vague_names(path.read_text())]
     assert faults == [], listed(faults)
 
@@ -265,8 +272,8 @@ def read(self, known, *, kept=None):
 """
     names = sorted(vague_names(source))
     assert names == [
-        "_kept in line 9", "found in line 3", "found in line 6", "kept in line 5", "known in line 5",
-        "one in line 6", "said in line 8", "told in line 7", "wish in line 8",
+        "_kept in line 9", "asked in line 9", "found in line 3", "found in line 6", "kept in line 5",
+        "known in line 5", "one in line 6", "said in line 8", "told in line 7", "wish in line 8",
     ]  # fmt: skip
 
 

@@ -28,8 +28,8 @@ def settled(trial_id, id):
     return draft(metrics.Settled(trial_id=trial_id, reason="asked"), f"settled-{id}")
 
 
-def decision(owner=OWNER, to=0, seen=0):
-    return draft(Decision(owner, seen, 0, "replica", to), f"{owner}-decided-{to}-{seen}")
+def decision(owner=OWNER, to=0, position=0):
+    return draft(Decision(owner, position, 0, "replica", to), f"{owner}-decided-{to}-{position}")
 
 
 class Place:
@@ -76,12 +76,12 @@ class Place:
             headers.append(header)
         return headers
 
-    async def decide(self, owner, to=0, seen=0):
+    async def decide(self, owner, to=0, position=0):
         """Have an owner make a decision, as the broker lets it."""
         subject = subjects.decision(owner)
         newest = await self.stream.last(subject)
         fence = Fence(subject, newest.position if newest else 0)
-        await self.stream.append_batch([decision(owner, to, seen)], fence=fence)
+        await self.stream.append_batch([decision(owner, to, position)], fence=fence)
 
     def whole(self):
         """Everything that was ever stored."""

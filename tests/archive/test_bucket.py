@@ -94,9 +94,9 @@ def test_a_bad_segment_is_named_and_nothing_more_is_removed(place, when, harm):
         if when == "after it":
             await place.cutter.cut(ALL)
         harm(place, first.content, second.content)
-        asked = everything(place.log) if when == "after it" else place.cutter.cut(ALL)
+        reading = everything(place.log) if when == "after it" else place.cutter.cut(ALL)
         with pytest.raises(BadSegment, match=r"from 1 to 10.*backup"):
-            await asked
+            await reading
         if when == "before the cut":
             assert await everything(place.stream) == place.whole()
 

@@ -205,7 +205,7 @@ def test_what_the_intake_would_read_back_stays(tmp_path):
     async def work():
         place = Place(tmp_path, owners=(subjects.INTAKE,))
         await place.fill(35)
-        await place.decide(subjects.INTAKE, to=3, seen=12)
+        await place.decide(subjects.INTAKE, to=3, position=12)
         await place.seal()
         assert await place.cutter.cut(ALL) == 12
 

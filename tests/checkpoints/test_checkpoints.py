@@ -85,9 +85,9 @@ def fold():
 @pytest.fixture
 def three(fold):
     """A trial with three checkpoints, of which the first is the best and the last the latest."""
-    fold.given(experiment(), created(1))
-    fold.given(stored("a", 10), validated(10, 0.1), stored("b", 20), validated(20, 0.3))
-    return fold.given(validated(30, 0.2), stored("c", 30))
+    fold.apply(experiment(), created(1))
+    fold.apply(stored("a", 10), validated(10, 0.1), stored("b", 20), validated(20, 0.3))
+    return fold.apply(validated(30, 0.2), stored("c", 30))
 
 
 def states(fold):
@@ -100,30 +100,30 @@ def ask(fold, **filters):
 
 def test_nothing_goes_before_the_experiment_has_ended_and_all_reports_are_judged(three):
     assert three.decide() == []
-    assert three.given(settled()).decide() == []
-    (request,) = three.given(ended()).decide()
+    assert three.apply(settled()).decide() == []
+    (request,) = three.apply(ended()).decide()
     assert request.uuids == ("b",)
 
 
 def test_an_ended_experiment_waits_for_its_last_reports(three):
-    assert three.given(ended()).decide() == []
-    assert three.given(validated(20, 0.01, number=4)).decide() == []
-    (request,) = three.given(settled()).decide()
+    assert three.apply(ended()).decide() == []
+    assert three.apply(validated(20, 0.01, number=4)).decide() == []
+    (request,) = three.apply(settled()).decide()
     assert request.uuids == ("a",)
 
 
 def test_a_request_names_its_task_and_its_reason_and_comes_once(three):
-    (request,) = three.given(ended(), settled()).decide()
+    (request,) = three.apply(ended(), settled()).decide()
     assert (request.task_id, request.experiment_id) == ("1.gc-1", 1)
     assert "experiment 1 has ended" in request.reason
     assert "best 1" in request.reason
-    assert three.given(validated(99, 0.0)).decide() == []
+    assert three.apply(validated(99, 0.0)).decide() == []
     assert states(three) == dict.fromkeys("abc", "COMPLETED")
 
 
 def test_after_the_task_they_are_deleted(three):
-    three.given(ended(), settled()).decide()
-    (finished,) = three.given(gc_ended()).decide()
+    three.apply(ended(), settled()).decide()
+    (finished,) = three.apply(gc_ended()).decide()
     assert finished == checkpoints.DeletionFinished(
         task_id="1.gc-1",
         experiment_id=1,
@@ -133,57 +133,57 @@ def test_after_the_task_they_are_deleted(three):
     )
     assert states(three) == {"a": "COMPLETED", "b": "DELETED", "c": "COMPLETED"}
     assert three.state.deletions == {}
-    assert three.given(gc_ended()).decide() == []
+    assert three.apply(gc_ended()).decide() == []
 
 
 def test_ends_of_other_tasks_mean_nothing(three):
-    three.given(ended(), settled()).decide()
-    assert three.given(gc_ended(2), gc_ended(of=2), gc_ended(kind="TRIAL")).decide() == []
-    assert three.given(gc_ended()).decide()
+    three.apply(ended(), settled()).decide()
+    assert three.apply(gc_ended(2), gc_ended(of=2), gc_ended(kind="TRIAL")).decide() == []
+    assert three.apply(gc_ended()).decide()
 
 
 def test_a_lost_task_is_tried_again_and_given_up_in_the_end(three):
-    three.given(ended(), settled()).decide()
+    three.apply(ended(), settled()).decide()
     for number in range(1, TRIES):
-        finished, request = three.given(gc_ended(number, "worker_lost")).decide()
+        finished, request = three.apply(gc_ended(number, "worker_lost")).decide()
         assert (finished.deleted, finished.reason) == (False, "not deleted: it worker_lost")
         assert (request.task_id, request.uuids) == (f"1.gc-{number + 1}", ("b",))
         assert states(three)["b"] == "COMPLETED"
-    (finished,) = three.given(gc_ended(TRIES, "failed")).decide()
+    (finished,) = three.apply(gc_ended(TRIES, "failed")).decide()
     assert not finished.deleted
     assert states(three)["b"] == "ERROR"
     assert ask(three, uuids=["b"])[0]["reason"] == "not deleted: it failed"
 
 
 def test_the_direction_counts(fold):
-    fold.given(experiment(latest=0, smaller=False), created(1))
-    fold.given(stored("a", 1), stored("b", 2), validated(1, 0.9), validated(2, 0.1), ended(), settled())
+    fold.apply(experiment(latest=0, smaller=False), created(1))
+    fold.apply(stored("a", 1), stored("b", 2), validated(1, 0.9), validated(2, 0.1), ended(), settled())
     assert [r.uuids for r in fold.decide()] == [("b",)]
 
 
 def test_a_later_run_that_validates_again_replaces_what_was_found(fold):
-    fold.given(experiment(latest=0), created(1), stored("a", 1), stored("b", 2))
-    fold.given(validated(1, 0.1), validated(2, 0.2), validated(1, 0.9, number=3), ended(), settled())
+    fold.apply(experiment(latest=0), created(1), stored("a", 1), stored("b", 2))
+    fold.apply(validated(1, 0.1), validated(2, 0.2), validated(1, 0.9, number=3), ended(), settled())
     assert [r.uuids for r in fold.decide()] == [("a",)]
 
 
 def test_the_best_of_the_experiment_over_all_trials(fold):
-    fold.given(experiment(best=1, trial_best=0, latest=0), created(1), created(2))
-    fold.given(stored("a", 1), stored("b", 1, of=2), validated(1, 0.2), validated(1, 0.1, of=2))
-    assert fold.given(ended(), settled(1)).decide() == []
-    assert [r.uuids for r in fold.given(settled(2)).decide()] == [("a",)]
+    fold.apply(experiment(best=1, trial_best=0, latest=0), created(1), created(2))
+    fold.apply(stored("a", 1), stored("b", 1, of=2), validated(1, 0.2), validated(1, 0.1, of=2))
+    assert fold.apply(ended(), settled(1)).decide() == []
+    assert [r.uuids for r in fold.apply(settled(2)).decide()] == [("a",)]
 
 
 def test_what_another_experiment_starts_from_stays_for_good(fold):
-    fold.given(experiment(trial_best=0, latest=0), created(1), stored("a", 1), stored("b", 2))
-    fold.given(experiment(2, source="a"), ended(), settled())
+    fold.apply(experiment(trial_best=0, latest=0), created(1), stored("a", 1), stored("b", 2))
+    fold.apply(experiment(2, source="a"), ended(), settled())
     assert [r.uuids for r in fold.decide()] == [("b",)]
-    fold.given(gc_ended(), ended(2)).decide()
+    fold.apply(gc_ended(), ended(2)).decide()
     assert states(fold) == {"a": "COMPLETED", "b": "DELETED"}
 
 
 def test_a_checkpoint_stored_twice_is_one(three):
-    three.given(stored("a", 10), stored("a", 99, resources={}))
+    three.apply(stored("a", 10), stored("a", 99, resources={}))
     (row,) = ask(three, uuids=["a"])
     assert (row["steps_completed"], row["size_bytes"]) == (10, 12)
     assert len(ask(three, experiment_id=1)) == 3
@@ -191,34 +191,34 @@ def test_a_checkpoint_stored_twice_is_one(three):
 
 @pytest.mark.parametrize("uuid", ["", "..", "../x", "a/b", "/etc", "x" * 65, "a\0"])
 def test_an_id_that_is_no_name_is_not_taken(three, uuid):
-    three.given(stored(uuid, 50))
+    three.apply(stored(uuid, 50))
     assert len(three.state.checkpoints) == 3
 
 
 def test_what_is_said_of_unknown_trials_passes_by(fold):
-    fold.given(stored("a", 1, of=7), validated(1, 0.5, of=7), settled(7), experiment(), created(1))
+    fold.apply(stored("a", 1, of=7), validated(1, 0.5, of=7), settled(7), experiment(), created(1))
     assert fold.state.checkpoints == {}
-    fold.given(stored("b", 1, experiment_id=99))
+    fold.apply(stored("b", 1, experiment_id=99))
     assert ask(fold, trial_id=1)[0]["experiment_id"] == 1
 
 
 def test_validations_without_a_checkpoint_are_dropped_once_a_trial_is_settled(three):
-    three.given(*(validated(n, 0.5) for n in range(100, 200)), settled())
+    three.apply(*(validated(n, 0.5) for n in range(100, 200)), settled())
     assert set(three.state.validations) == {"1@10", "1@20", "1@30"}
     assert [row["metric"] for row in ask(three, trial_id=1)] == [0.1, 0.3, 0.2]
 
 
 def test_many_go_in_portions(fold, monkeypatch):
     monkeypatch.setattr(rules, "AT_ONCE", 4)
-    fold.given(experiment(trial_best=0, latest=1), created(1), *(stored(f"c{n}", n) for n in range(10)))
-    requests = fold.given(ended(), settled()).decide()
+    fold.apply(experiment(trial_best=0, latest=1), created(1), *(stored(f"c{n}", n) for n in range(10)))
+    requests = fold.apply(ended(), settled()).decide()
     assert [(r.task_id, len(r.uuids)) for r in requests] == [("1.gc-1", 4), ("1.gc-2", 4), ("1.gc-3", 1)]
-    assert fold.given(gc_ended(2)).decide()[0].uuids == ("c4", "c5", "c6", "c7")
+    assert fold.apply(gc_ended(2)).decide()[0].uuids == ("c4", "c5", "c6", "c7")
     assert sorted(states(fold).values()).count("DELETED") == 4
 
 
 def test_rows_and_filters(three):
-    three.given(experiment(2), created(2, of=2), stored("z", 5, of=2, experiment_id=2))
+    three.apply(experiment(2), created(2, of=2), stored("z", 5, of=2, experiment_id=2))
     with pytest.raises(Refused, match="name uuids, a trial or an experiment"):
         ask(three)
     assert [row["uuid"] for row in ask(three, trial_id=2)] == ["z"]
@@ -249,7 +249,7 @@ def test_a_restart_from_the_snapshot_goes_on_as_if_nothing_had_been(three, datab
         records = {}
         for event in events:
             before = every_key(three.state)
-            three.given(event)
+            three.apply(event)
             for kind, id in {*before, *every_key(three.state)}:
                 records[kind, id] = getattr(three.state, kind).get(id)
         with database.engine.begin() as connection:
@@ -275,9 +275,9 @@ def test_a_restart_from_the_snapshot_goes_on_as_if_nothing_had_been(three, datab
 
 
 def unmanaged(fold):
-    fold.given(msgspec.structs.replace(experiment(latest=1, trial_best=0), unmanaged=True), created(1))
-    fold.given(stored("a", 10), stored("b", 20))
-    return fold.given(ended(), settled())
+    fold.apply(msgspec.structs.replace(experiment(latest=1, trial_best=0), unmanaged=True), created(1))
+    fold.apply(stored("a", 10), stored("b", 20))
+    return fold.apply(ended(), settled())
 
 
 def test_nothing_of_an_unmanaged_experiment_goes_by_itself(fold):
@@ -287,14 +287,14 @@ def test_nothing_of_an_unmanaged_experiment_goes_by_itself(fold):
 def test_but_it_does_once_somebody_says_what_stays(fold):
     unmanaged(fold).decide()
     keep = {"checkpoint_storage.save_trial_latest": 1}
-    fold.given(searcher.ExperimentRevised(1, keep, "gc-policy set by ann"))
-    (asked,) = fold.decide()
-    assert asked.uuids == ("a",)
+    fold.apply(searcher.ExperimentRevised(1, keep, "gc-policy set by ann"))
+    (deletion,) = fold.decide()
+    assert deletion.uuids == ("a",)
 
 
 def test_and_not_while_a_script_of_it_runs_again(fold):
     unmanaged(fold).decide()
-    fold.given(
+    fold.apply(
         searcher.ExperimentActivated(1, "started by ann"),
         searcher.RunOpened(
             trial_id=1, experiment_id=1, task_id="1.r1", allocation_id="1.r1.2", run=2, reason="started"

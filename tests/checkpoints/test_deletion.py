@@ -61,7 +61,7 @@ def trial_created():
 def fold():
     fold = Fold(RULES)
     made = trial_created()
-    fold.given(
+    fold.apply(
         created(1), made, stored("a", 1), stored("b", 2), searcher.ExperimentEnded(1, "COMPLETED", "done")
     )
     fold.decide()
@@ -78,74 +78,74 @@ def ran():
 
 
 def test_event_files_go_with_the_checkpoints(fold):
-    fold.given(ran()).decide()
-    (asked,) = fold.given(DELETING).decide()
-    assert (set(asked.uuids), asked.sweep) == ({"a", "b"}, True)
-    decided = fold.given(task_ended(1)).decide()
+    fold.apply(ran()).decide()
+    (deletion,) = fold.apply(DELETING).decide()
+    assert (set(deletion.uuids), deletion.sweep) == ({"a", "b"}, True)
+    decided = fold.apply(task_ended(1)).decide()
     assert [type(e) for e in decided] == [checkpoints.DeletionFinished, checkpoints.ExperimentEmptied]
     assert of(checkpoints.ExperimentEmptied, decided)[0].emptied
 
 
 def test_without_a_checkpoint_a_storage_out_of_reach_keeps_no_experiment():
     fold = Fold(RULES)
-    fold.given(
+    fold.apply(
         created(1), trial_created(), ran(), searcher.ExperimentEnded(1, "ERROR", "no storage"), DELETING
     )
-    (asked,) = fold.decide()
-    assert (asked.uuids, asked.sweep) == ((), True)
+    (deletion,) = fold.decide()
+    assert (deletion.uuids, deletion.sweep) == ((), True)
     for number in range(1, 1 + TRIES):
-        decided = fold.given(task_ended(number, "failed")).decide()
+        decided = fold.apply(task_ended(number, "failed")).decide()
     (emptied,) = of(checkpoints.ExperimentEmptied, decided)
     assert emptied.emptied
     assert "never had a checkpoint" in emptied.reason
 
 
 def test_event_files_go_also_when_there_is_no_checkpoint(fold):
-    fold.given(ran(), DELETING).decide()
-    fold.given(task_ended(1)).decide()
-    fold.given(searcher.ExperimentDeleted(1, "DELETE_FAILED", "said by hand"))
+    fold.apply(ran(), DELETING).decide()
+    fold.apply(task_ended(1)).decide()
+    fold.apply(searcher.ExperimentDeleted(1, "DELETE_FAILED", "said by hand"))
     fold.state.experiments[1] = msgspec.structs.replace(fold.state.experiments[1], swept=False)
-    (asked,) = fold.given(DELETING).decide()
-    assert (asked.uuids, asked.sweep) == ((), True)
+    (deletion,) = fold.apply(DELETING).decide()
+    assert (deletion.uuids, deletion.sweep) == ((), True)
     for number in range(2, 2 + TRIES):
-        decided = fold.given(task_ended(number, "failed")).decide()
+        decided = fold.apply(task_ended(number, "failed")).decide()
     (emptied,) = of(checkpoints.ExperimentEmptied, decided)
     assert not emptied.emptied
     assert "event files" in emptied.reason
 
 
 def test_everything_goes_and_then_it_is_empty(fold):
-    (asked,) = fold.given(DELETING).decide()
-    assert set(asked.uuids) == {"a", "b"}
-    assert asked.reason == "experiment 1 is being deleted"
-    decided = fold.given(task_ended(1)).decide()
+    (deletion,) = fold.apply(DELETING).decide()
+    assert set(deletion.uuids) == {"a", "b"}
+    assert deletion.reason == "experiment 1 is being deleted"
+    decided = fold.apply(task_ended(1)).decide()
     (emptied,) = of(checkpoints.ExperimentEmptied, decided)
     assert emptied.emptied
-    fold.given(searcher.ExperimentDeleted(1, "DELETED", "gone")).decide()
+    fold.apply(searcher.ExperimentDeleted(1, "DELETED", "gone")).decide()
     state = fold.state
     assert (state.checkpoints, state.trials, state.experiments) == ({}, {}, {})
 
 
 def test_an_experiment_without_checkpoints_is_empty_at_once():
-    fold = Fold(RULES).given(created(1), searcher.ExperimentEnded(1, "CANCELED", "done"), DELETING)
+    fold = Fold(RULES).apply(created(1), searcher.ExperimentEnded(1, "CANCELED", "done"), DELETING)
     (emptied,) = fold.decide()
     assert emptied.emptied
 
 
 def test_files_that_stay_fail_the_deletion_and_may_be_tried_again(fold):
-    fold.given(DELETING).decide()
+    fold.apply(DELETING).decide()
     decided = []
     for number in range(1, TRIES + 1):
-        decided = fold.given(task_ended(number, "failed")).decide()
+        decided = fold.apply(task_ended(number, "failed")).decide()
     (emptied,) = of(checkpoints.ExperimentEmptied, decided)
     assert not emptied.emptied
     assert "2 checkpoints could not be deleted, a: not deleted: it failed" in emptied.reason
-    (asked,) = fold.given(DELETING).decide()
-    assert set(asked.uuids) == {"a", "b"}
+    (deletion,) = fold.apply(DELETING).decide()
+    assert set(deletion.uuids) == {"a", "b"}
 
 
 def test_what_another_experiment_starts_from_is_not_deleted(fold):
-    decided = fold.given(created(2, source="b"), DELETING).decide()
+    decided = fold.apply(created(2, source="b"), DELETING).decide()
     (emptied,) = decided
     assert not emptied.emptied
     assert emptied.reason == "experiment 2, which has not ended, starts from its checkpoint b"
@@ -159,17 +159,17 @@ def test_a_changed_retention_counts_from_then_on(fold):
         "checkpoint_storage.save_trial_latest": 0,
         "name": "x",
     }
-    fold.given(searcher.ExperimentRevised(1, changes, "changed by bob")).decide()
+    fold.apply(searcher.ExperimentRevised(1, changes, "changed by bob")).decide()
     keep = fold.state.experiments[1].keep
     assert (keep.trial_best, keep.trial_latest) == (0, 0)
 
 
 def test_what_was_only_kept_for_a_deleted_experiment_goes(fold):
-    fold.given(metrics.Settled(trial_id=1, reason="judged"), created(2, source="b"))
+    fold.apply(metrics.Settled(trial_id=1, reason="judged"), created(2, source="b"))
     changes = {"checkpoint_storage.save_trial_best": 0, "checkpoint_storage.save_trial_latest": 0}
-    (asked,) = fold.given(searcher.ExperimentRevised(1, changes, "changed by bob")).decide()
-    assert asked.uuids == ("a",)
-    fold.given(task_ended(1)).decide()
+    (revised,) = fold.apply(searcher.ExperimentRevised(1, changes, "changed by bob")).decide()
+    assert revised.uuids == ("a",)
+    fold.apply(task_ended(1)).decide()
     gone = searcher.ExperimentDeleted(2, "DELETED", "gone")
-    (asked,) = fold.given(searcher.ExperimentEnded(2, "CANCELED", "killed"), gone).decide()
-    assert asked.uuids == ("b",)
+    (deletion,) = fold.apply(searcher.ExperimentEnded(2, "CANCELED", "killed"), gone).decide()
+    assert deletion.uuids == ("b",)

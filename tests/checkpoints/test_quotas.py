@@ -31,14 +31,14 @@ class Stored:
 
     def __init__(self):
         self.fold = Fold(RULES)
-        self.fold.given(
+        self.fold.apply(
             gateway.UserSet(user_id=3, username="ann", reason="t"),
             gateway.UserSet(user_id=4, username="ben", reason="t"),
             gateway.WorkspaceSet(workspace_id=2, name="nlp", owner="admin", reason="t"),
             gateway.ProjectSet(project_id=2, workspace_id=2, name="p", owner="admin", reason="t"),
         )
         for id, user, project in ((1, "ann", 2), (2, "ben", 1)):
-            self.fold.given(
+            self.fold.apply(
                 searcher.ExperimentCreated(
                     experiment_id=id,
                     user=user,
@@ -63,10 +63,10 @@ class Stored:
         return self.fold.state
 
     def quota(self, holder, storage_bytes):
-        self.fold.given(gateway.QuotaSet(holder=holder, storage_bytes=storage_bytes, reason="t"))
+        self.fold.apply(gateway.QuotaSet(holder=holder, storage_bytes=storage_bytes, reason="t"))
 
     def store(self, uuid, size, trial_id=1):
-        self.fold.given(
+        self.fold.apply(
             trial.CheckpointStored(
                 trial_id=trial_id,
                 experiment_id=trial_id,
@@ -82,7 +82,7 @@ class Stored:
 
     def delete(self, *uuids, deleted=True):
         task = {"task_id": "gc", "experiment_id": 1, "uuids": uuids, "reason": "t"}
-        self.fold.given(
+        self.fold.apply(
             checkpoints.DeletionRequested(**task), checkpoints.DeletionFinished(deleted=deleted, **task)
         )
 
@@ -132,14 +132,14 @@ def test_bytes_count_until_they_are_deleted(stored):
     assert stored.used() == {"user-3": 1000}
     stored.delete("a")
     assert stored.used() == {"user-3": 400}
-    stored.fold.given(checkpoints.FilesListed("b", {"d/": 0}, "t"))
+    stored.fold.apply(checkpoints.FilesListed("b", {"d/": 0}, "t"))
     assert stored.used() == {"user-3": 0}
 
 
 def test_an_experiment_that_is_deleted_counts_no_more(stored):
     stored.quota("user-3", 1000)
     stored.store("a", 600)
-    stored.fold.given(
+    stored.fold.apply(
         searcher.TrialsDeleted(1, (1,), ("1.r",), "t"), searcher.ExperimentDeleted(1, "DELETED", "t")
     )
     assert stored.used() == {"user-3": 0}
@@ -150,9 +150,9 @@ def test_bytes_move_with_their_experiment_and_with_its_project(stored):
     stored.quota("workspace-1", 10)
     stored.quota("workspace-2", 10)
     stored.store("a", 6)
-    stored.fold.given(gateway.ExperimentMoved(1, 1, "t"))
+    stored.fold.apply(gateway.ExperimentMoved(1, 1, "t"))
     assert stored.used() == {"workspace-1": 6, "workspace-2": 0}
-    stored.fold.given(
+    stored.fold.apply(
         gateway.ExperimentMoved(1, 2, "t"),
         gateway.ProjectSet(project_id=2, workspace_id=1, name="p", owner="admin", reason="t"),
     )

@@ -25,19 +25,19 @@ def fold():
     made = searcher.TrialCreated(
         trial_id=1, experiment_id=1, request_id="r", task_id="1.r1", seed=0, hparams={}, reason="asked"
     )
-    fold.given(created(1), made, stored("a", 1), stored("b", 2))
+    fold.apply(created(1), made, stored("a", 1), stored("b", 2))
     rule(fold, SetModel(name="m", user="ann"))
     return fold
 
 
 def rule(fold, command):
     result = RULES.commands[type(command)](fold.state, command, Call("c", 0.0))
-    fold.given(*result.events)
+    fold.apply(*result.events)
     return result
 
 
 def end(fold):
-    fold.given(searcher.ExperimentEnded(1, "COMPLETED", "done"), metrics.Settled(trial_id=1, reason=""))
+    fold.apply(searcher.ExperimentEnded(1, "COMPLETED", "done"), metrics.Settled(trial_id=1, reason=""))
     return of(checkpoints.DeletionRequested, fold.decide())
 
 
@@ -45,24 +45,24 @@ def test_retention_keeps_checkpoints_of_model_versions(fold):
     rule(fold, SetVersion(model_id=1, checkpoint="a", user="ann"))
     assert end(fold) == []
     rule(fold, RemoveModel(model_id=1, user="ann"))
-    (asked,) = of(checkpoints.DeletionRequested, fold.decide())
-    assert asked.uuids == ("a",)
+    (deletion,) = of(checkpoints.DeletionRequested, fold.decide())
+    assert deletion.uuids == ("a",)
 
 
 def test_an_experiment_with_versions_cannot_be_emptied(fold):
     rule(fold, SetVersion(model_id=1, checkpoint="a", user="ann"))
     end(fold)
-    fold.given(searcher.ExperimentDeleting(1, "deleted by bob"))
+    fold.apply(searcher.ExperimentDeleting(1, "deleted by bob"))
     (outcome,) = of(checkpoints.ExperimentEmptied, fold.decide())
     assert not outcome.emptied
     assert "registered as model versions, such as a" in outcome.reason
 
 
 def test_files_go_and_the_rest_is_subject_to_retention(fold):
-    (asked,) = rule(fold, DeleteCheckpoints(uuids=("a",), globs=("*.pt",), user="ann")).events
-    assert (asked.uuids, asked.globs) == (("a",), ("*.pt",))
-    rule(fold, ListFiles(uuid="a", resources={"b": 2}, task_id=asked.task_id))
-    finished = of(checkpoints.DeletionFinished, fold.given(task_ended(1)).decide())
+    (request,) = rule(fold, DeleteCheckpoints(uuids=("a",), globs=("*.pt",), user="ann")).events
+    assert (request.uuids, request.globs) == (("a",), ("*.pt",))
+    rule(fold, ListFiles(uuid="a", resources={"b": 2}, task_id=request.task_id))
+    finished = of(checkpoints.DeletionFinished, fold.apply(task_ended(1)).decide())
     assert [(deletion.deleted, deletion.globs) for deletion in finished] == [(True, ("*.pt",))]
     checkpoint = fold.state.checkpoints["a"]
     assert (checkpoint.state, checkpoint.going, checkpoint.tries) == ("PARTIALLY_DELETED", False, 0)
@@ -86,12 +86,12 @@ def test_a_request_is_refused_whole(fold):
 
 
 def test_a_checkpoint_whose_files_are_only_listed_is_used_as_ever(fold):
-    (asked,) = rule(fold, DeleteCheckpoints(uuids=("a",), globs=(), user="ann")).events
+    (request,) = rule(fold, DeleteCheckpoints(uuids=("a",), globs=(), user="ann")).events
     rule(fold, SetVersion(model_id=1, checkpoint="a", user="ann"))
     rule(fold, RemoveVersion(model_id=1, number=1, user="ann"))
-    rule(fold, ListFiles(uuid="a", resources={"a": 7, "c": 1}, task_id=asked.task_id))
+    rule(fold, ListFiles(uuid="a", resources={"a": 7, "c": 1}, task_id=request.task_id))
     (whole,) = rule(fold, DeleteCheckpoints(uuids=("a",), user="ann")).events
-    fold.given(task_ended(1)).decide()
+    fold.apply(task_ended(1)).decide()
     checkpoint = fold.state.checkpoints["a"]
     assert (checkpoint.going, checkpoint.state, checkpoint.tries, checkpoint.task) == (
         True,
@@ -112,16 +112,16 @@ def test_what_a_task_is_at_work_on_is_not_asked_for_again(fold):
     rule(fold, DeleteCheckpoints(uuids=("a",), globs=("*.pt",), user="ann"))
     (whole,) = rule(fold, DeleteCheckpoints(uuids=("a",), user="ann")).events
     assert whole.globs is None
-    fold.given(task_ended(1)).decide()
+    fold.apply(task_ended(1)).decide()
     assert fold.state.checkpoints["a"].going, "the second task is still at work"
-    fold.given(task_ended(2)).decide()
+    fold.apply(task_ended(2)).decide()
     assert (fold.state.checkpoints["a"].going, fold.state.checkpoints["a"].state) == (False, "DELETED")
 
 
 def test_of_what_is_removed_file_by_file_the_list_stays(fold):
-    (asked,) = rule(fold, DeleteCheckpoints(uuids=("a",), globs=("**/*",), user="ann")).events
-    rule(fold, ListFiles(uuid="a", resources={}, task_id=asked.task_id))
-    fold.given(task_ended(1)).decide()
+    (request,) = rule(fold, DeleteCheckpoints(uuids=("a",), globs=("**/*",), user="ann")).events
+    rule(fold, ListFiles(uuid="a", resources={}, task_id=request.task_id))
+    fold.apply(task_ended(1)).decide()
     checkpoint = fold.state.checkpoints["a"]
     assert (checkpoint.state, checkpoint.going, checkpoint.resources, checkpoint.size_bytes) == (
         "DELETED",
@@ -138,6 +138,6 @@ def test_what_is_deleted_as_a_whole_is_not_asked_for_again(fold):
 
 
 def test_what_an_open_experiment_starts_from_stays(fold):
-    fold.given(created(2, source="a"))
+    fold.apply(created(2, source="a"))
     with pytest.raises(Refused, match="experiment 2, which has not ended, starts from"):
         rule(fold, DeleteCheckpoints(uuids=("a",), user="ann"))

@@ -17,18 +17,18 @@ SHARES, DOES_NOT = (
 @pytest.fixture
 def happened(monkeypatch):
     """What happens to a stand-in for the shared cluster, which a test has just started."""
-    seen = []
+    happenings = []
 
     @contextlib.contextmanager
     def running(cluster):
-        seen.append("starts")
+        happenings.append("starts")
         yield cluster
-        seen.append("stops")
+        happenings.append("stops")
 
     monkeypatch.setattr(clusters, "running", running)
     monkeypatch.setattr(clusters.Shared, "all", [clusters.Shared("a cluster")])
     clusters.Shared.all[0].start()
-    return seen
+    return happenings
 
 
 def test_it_goes_on_to_the_end_of_those_that_share_it(happened):

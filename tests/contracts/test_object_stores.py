@@ -52,8 +52,8 @@ def test_what_is_no_account(storage, expected):
 
 
 def test_a_credential_is_a_key_or_a_signature():
-    for given, kind in (("?sv=1&sig=x", "sas_token"), ("sig=x&sv=1", "sas_token"), (KEY, "access_key")):
-        assert list(azure_account({"account_url": HOST, "credential": given}).signed_with()) == [
+    for credential, kind in (("?sv=1&sig=x", "sas_token"), ("sig=x&sv=1", "sas_token"), (KEY, "access_key")):
+        assert list(azure_account({"account_url": HOST, "credential": credential}).signed_with()) == [
             kind,
             "expires_at",
         ]

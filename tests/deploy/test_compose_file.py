@@ -112,10 +112,10 @@ def test_two_metrics_processes_differ_in_their_number_alone():
 
 def test_prometheus_asks_everybody_who_tells():
     (job,) = yaml.safe_load((ROOT / "deploy" / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
-    asked = {target for static in job["static_configs"] for target in static["targets"]}
-    asked |= {f"{name}:{each['port']}" for each in job["dns_sd_configs"] for name in each["names"]}
+    targets = {target for static in job["static_configs"] for target in static["targets"]}
+    targets |= {f"{name}:{each['port']}" for each in job["dns_sd_configs"] for name in each["names"]}
     composed = read_file()
-    assert asked == {
+    assert targets == {
         f"{name}:{composed[name]['environment']['STEADFAST_HEALTH_PORT']}" for name in (*OURS, "metrics-2")
     }
 

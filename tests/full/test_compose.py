@@ -116,8 +116,8 @@ class Stack(LocalCluster):
         if text in own_volumes(self._services[name]):
             return str(self.folder / "volumes" / f"of-{container}" / Path(text).name)
         # The broker's folder is its own: who prepares the stack only writes its name down.
-        seen = volumes(self._services[name]) | ({"log": "/data"} if name == "setup" else {})
-        for volume, inside in sorted(seen.items(), key=lambda pair: -len(pair[1])):
+        mounts = volumes(self._services[name]) | ({"log": "/data"} if name == "setup" else {})
+        for volume, inside in sorted(mounts.items(), key=lambda pair: -len(pair[1])):
             if text == inside or text.startswith(f"{inside}/"):
                 return str(self.folder / "volumes" / volume) + text[len(inside) :]
         return text
@@ -129,11 +129,11 @@ class Stack(LocalCluster):
 
     def _lay_out(self, name):
         """Volumes mounted inside one another, as links."""
-        seen = sorted(volumes(self._services[name]).items(), key=lambda pair: len(pair[1]))
-        for volume, inside in seen:
+        mounts = sorted(volumes(self._services[name]).items(), key=lambda pair: len(pair[1]))
+        for volume, inside in mounts:
             place = self.folder / "volumes" / volume
             place.mkdir(parents=True, exist_ok=True)
-            for outer, above in seen:
+            for outer, above in mounts:
                 inner = self.folder / "volumes" / outer / Path(inside).name
                 if Path(inside).parent == Path(above) and not inner.exists():
                     inner.symlink_to(place)

@@ -166,10 +166,10 @@ def waits_for_gate(cluster, tmp_path, data):
 def test_a_search_in_containers(cluster, daemon, tmp_path, data):
     hook = {"startup-hook.sh": "export FROM_HOOK=hooked\n"}
     id = submit(cluster, tmp_path / "model", TRAIN, CONFIG, data, **hook)
-    seen = []
+    inspections = []
 
     def over():
-        seen.extend(daemon.docker("inspect", name, check=False).stdout for name in daemon.containers())
+        inspections.extend(daemon.docker("inspect", name, check=False).stdout for name in daemon.containers())
         return cluster.experiment(id)["state"] in ("STATE_COMPLETED", "STATE_ERROR")
 
     wait_for(over, 300, "the experiment to end")
@@ -193,8 +193,8 @@ def test_a_search_in_containers(cluster, daemon, tmp_path, data):
     assert len(checkpoints) == 2
     assert all(checkpoint["resources"]["weights"] == "1000" for checkpoint in checkpoints)
     # Whoever may look at a container sees no secret of its task.
-    assert any("steadfast.allocation" in inspection for inspection in seen)
-    assert not any(SECRET in inspection for inspection in seen)
+    assert any("steadfast.allocation" in inspection for inspection in inspections)
+    assert not any(SECRET in inspection for inspection in inspections)
     assert daemon.containers(all=True) == []
 
 

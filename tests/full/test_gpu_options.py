@@ -40,15 +40,15 @@ def started(engine, folder):
 
 def created(engine, folder, gpus):
     """What the engine says of the container that a worker would run for a task with these GPUs."""
-    asked = msgspec.structs.replace(
+    task = msgspec.structs.replace(
         ASKED, image=IMAGE, gpus=gpus, mounts=(), workdir="/", id_file=str(folder / "id"), uid=0, gid=0
     )
-    run, *words = ENGINES[engine.name].command(asked)[1:]
+    run, *words = ENGINES[engine.name].command(task)[1:]
     assert run == "run"
     # Made and not started: that takes the GPUs themselves.
     engine.docker("create", *(word for word in words if word not in ("--rm", "--init")))
     (folder / "id").unlink()
-    return engine.inspect(asked.name)
+    return engine.inspect(task.name)
 
 
 @pytest.mark.skipif(bool(docker_daemon.unavailable()), reason=docker_daemon.unavailable())
@@ -56,14 +56,14 @@ def test_docker_asks_for_the_gpus_of_the_task_and_no_others(folder):
     daemon = DockerDaemon(folder / "docker")
     try:
         started(daemon, folder)
-        (asked,) = created(daemon, folder, UUIDS)["HostConfig"]["DeviceRequests"]
+        (device_request,) = created(daemon, folder, UUIDS)["HostConfig"]["DeviceRequests"]
         daemon.docker("rm", "--force", ASKED.name)
         assert created(daemon, folder, ())["HostConfig"]["DeviceRequests"] in (None, [])
     finally:
         daemon.stop()
-    assert asked["DeviceIDs"] == list(UUIDS)
-    assert asked["Count"] == 0
-    assert asked["Capabilities"] == [["gpu"]]
+    assert device_request["DeviceIDs"] == list(UUIDS)
+    assert device_request["Count"] == 0
+    assert device_request["Capabilities"] == [["gpu"]]
 
 
 @pytest.fixture

@@ -91,6 +91,6 @@ def test_typed_calls_read_every_answer(local_cluster, theirs, tmp_path):
     theirs(cluster, "model", "register-version", "m", checkpoint["uuid"])
     model = cluster.get("models/m")["model"]["id"]
     names = {"address": cluster.address, "uuid": checkpoint["uuid"], "model": model}
-    asked = theirs(cluster, python=(LISTS + SORTED).format(**names))
-    assert int(asked.split()[-1]) > 150
+    output = theirs(cluster, python=(LISTS + SORTED).format(**names))
+    assert int(output.split()[-1]) > 150
     assert "told" in theirs(cluster, python=(LISTS + REPORTED).format(**names))

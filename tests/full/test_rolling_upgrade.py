@@ -71,8 +71,8 @@ class Upgrade:
 
     def replace(self, name, variables):
         """One program runs the other release. What a worker runs lives on, unless that is asked to end."""
-        asked = name not in self.cluster.workers()
-        self.cluster.stop(name, signal.SIGTERM if asked else signal.SIGKILL)
+        is_service = name not in self.cluster.workers()
+        self.cluster.stop(name, signal.SIGTERM if is_service else signal.SIGKILL)
         self.cluster.start(name, **variables)
         wait_for(lambda: self._runs(name, variables), 60, f"{name} to be started")
 

@@ -61,7 +61,7 @@ def longest_turn(monkeypatch):
 @pytest.fixture
 def talking(gateway):
     """A running trial whose log is served as the metrics service would, from LOGS itself."""
-    gateway.given(story.created(1), story.trial_created(1), *story.running(1))
+    gateway.apply(story.created(1), story.trial_created(1), *story.running(1))
     gateway.stored_through = None
 
     def page(query):

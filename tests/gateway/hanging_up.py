@@ -14,15 +14,15 @@ TURNS = 60
 
 
 @types.coroutine
-def counted(work: Any, seen: Callable[[asyncio.Future[Any] | None], None]) -> Generator[Any, Any, Any]:
-    """The same work; `seen` is called with what it waits for, each time that it does."""
+def counted(work: Any, note: Callable[[asyncio.Future[Any] | None], None]) -> Generator[Any, Any, Any]:
+    """The same work; `note` is called with what it waits for, each time that it does."""
     steps, send, value = work.__await__(), True, None
     while True:
         try:
             waited = steps.send(value) if send else steps.throw(value)
         except StopIteration as end:
             return end.value
-        seen(waited)
+        note(waited)
         try:
             send, value = True, (yield waited)
         except BaseException as error:

@@ -226,7 +226,7 @@ class Harness:
     def _stream(self) -> list[Any]:
         return self.journal.streams[subjects.CONTROL]
 
-    def given(self, *events: Any, at: float = 1_700_000_000.0) -> Harness:
+    def apply(self, *events: Any, at: float = 1_700_000_000.0) -> Harness:
         self.run(self.append(*events, at=at))
         self.settle()
         return self

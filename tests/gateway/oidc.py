@@ -21,8 +21,8 @@ def liar():
 def truthful(liar):
     liar.header, liar.more, liar.sign = {"alg": "RS256", "kid": "one"}, {}, liar._sign
     liar.server.lies.clear()
-    for seen in (liar.server.sent, liar.server.paths, liar.server.headers):
-        seen.clear()
+    for record in (liar.server.sent, liar.server.paths, liar.server.headers):
+        record.clear()
     liar.server.stops_half_way, liar.server.taken = False, 0
 
 
@@ -60,9 +60,9 @@ def come_back(gateway, state, code="c", **params):
 
 
 def sign_in(gateway, liar, back=None, **claims):
-    asked = begin(gateway, **(back or {}))
-    liar.says(asked["nonce"], **claims)
-    return come_back(gateway, asked["state"])
+    query = begin(gateway, **(back or {}))
+    liar.says(query["nonce"], **claims)
+    return come_back(gateway, query["state"])
 
 
 def forgiven(gateway):

@@ -81,7 +81,7 @@ def furnish(world, *more):
         gateway.UserSet(user_id=id, username=name, reason="made by admin") for name, id in USERS.items()
     ]
     place = {"owner": "olga", "reason": "made by olga"}
-    world.given(
+    world.apply(
         *people,
         gateway.WorkspaceSet(workspace_id=2, name="Vision", **place),
         gateway.GroupSet(group_id=2, name="crew", members=(3,), reason="made by admin"),
@@ -95,7 +95,7 @@ def furnish(world, *more):
     )
     given_model(world)
     world.tokens = {name: world.log_in(name) for name in (*USERS, "admin")}
-    world.given(gateway.UserSet(user_id=USERS["gone"], username="gone", active=False, reason="left"))
+    world.apply(gateway.UserSet(user_id=USERS["gone"], username="gone", active=False, reason="left"))
     world.tokens |= {
         "nobody": "",
         "expired": tokens.issue(KEY, tokens.new_session("olga", time.time() - tokens.VALID_S - 1)),
@@ -142,7 +142,7 @@ def olgas_experiments():
 
 
 def given_model(world):
-    world.given(
+    world.apply(
         checkpoints.ModelSet(model_id=1, name="digits", user="olga", workspace_id=2, reason="made by olga"),
         checkpoints.VersionSet(
             model_id=1, version_id=1, number=1, checkpoint="c-1", user="olga", reason="registered by olga"
@@ -181,10 +181,10 @@ def nothing_happens(world):
             with contextlib.suppress(ValueError, KeyError):
                 list(rules.evolve(states[owner], codec.decode(message.body, message.position)))
 
-    async def command(asked):
-        owner = commands.OWNER_OF[type(asked)]
+    async def command(request):
+        owner = commands.OWNER_OF[type(request)]
         try:
-            RULES[owner].commands[type(asked)](states[owner], asked, Call("c", 0.0))
+            RULES[owner].commands[type(request)](states[owner], request, Call("c", 0.0))
         except Refused as refusal:
             if refusal.problem.code in ("permission_denied", "not_found"):
                 raise

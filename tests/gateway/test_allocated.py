@@ -23,9 +23,9 @@ WHOLE = {"timestampAfter": "2023-08-01T00:00:00Z", "timestampBefore": "2023-10-0
 def used(gateway):
     """Trial 1 (labels a, b) held one slot for 24 hours over the end of August; trial 2 never ran."""
     begin = [stories.worker_here(), stories.created(1, labels=["a", "b"]), stories.trial_created(1)]
-    gateway.given(*begin, searcher.ExperimentActivated(1, "asked"), *stories.running(1), at=NOON)
-    gateway.given(stories.trial_created(2), stories.run_requested(2), at=NOON)
-    gateway.given(stories.allocation_ended(1), at=NOON + DAY)
+    gateway.apply(*begin, searcher.ExperimentActivated(1, "asked"), *stories.running(1), at=NOON)
+    gateway.apply(stories.trial_created(2), stories.run_requested(2), at=NOON)
+    gateway.apply(stories.allocation_ended(1), at=NOON + DAY)
     return gateway
 
 
@@ -65,8 +65,8 @@ def test_only_what_lies_within_the_time_counts(used):
 
 
 def test_what_runs_still_counts_up_to_now_and_has_no_end(gateway):
-    gateway.given(stories.worker_here(), stories.created(1), stories.trial_created(1), at=NOON)
-    gateway.given(*stories.running(1), at=NOON)
+    gateway.apply(stories.worker_here(), stories.created(1), stories.trial_created(1), at=NOON)
+    gateway.apply(*stories.running(1), at=NOON)
     (entry,) = raw(gateway)
     assert entry["endTime"] is None
     assert entry["startTime"] == "2023-08-31T12:00:00.000000Z"
@@ -74,8 +74,8 @@ def test_what_runs_still_counts_up_to_now_and_has_no_end(gateway):
 
 
 def test_days_and_months_are_added_up_by_user_label_and_pool(used):
-    asked = {"startDate": "2023-08-01", "endDate": "2023-09-30", "period": f"{PERIOD}DAILY"}
-    first, second = used.get(f"/api/v1{SUMMED}", **asked)["resourceEntries"]
+    params = {"startDate": "2023-08-01", "endDate": "2023-09-30", "period": f"{PERIOD}DAILY"}
+    first, second = used.get(f"/api/v1{SUMMED}", **params)["resourceEntries"]
     assert (first["periodStart"], second["periodStart"]) == ("2023-08-31", "2023-09-01")
     assert first == {
         "periodStart": "2023-08-31",
@@ -92,7 +92,7 @@ def test_days_and_months_are_added_up_by_user_label_and_pool(used):
         ("2023-08-01", DAY / 2),
         ("2023-09-01", DAY / 2),
     ]
-    only = {**asked, "startDate": "2023-09-01", "endDate": "2023-09-01"}
+    only = {**params, "startDate": "2023-09-01", "endDate": "2023-09-01"}
     (day,) = used.get(f"/api/v1{SUMMED}", **only)["resourceEntries"]
     assert day == second, "the last day belongs to what is asked for"
 
@@ -101,10 +101,10 @@ def test_what_is_added_up_goes_through_no_runs_that_ended(used, monkeypatch):
     """A million runs of a year took a gigabyte and half a minute, record by record."""
     monkeypatch.setattr(runs, "runs_between", None)
     for trial in range(3, 10):
-        used.given(stories.trial_created(trial), *stories.running(trial), at=NOON + trial)
-        used.given(stories.allocation_ended(trial), at=NOON + trial + 3600)
-    asked = {"startDate": "2023-08-31", "endDate": "2023-09-30", "period": PERIOD + "MONTHLY"}
-    first, second = used.get(f"/api/v1{SUMMED}", **asked)["resourceEntries"]
+        used.apply(stories.trial_created(trial), *stories.running(trial), at=NOON + trial)
+        used.apply(stories.allocation_ended(trial), at=NOON + trial + 3600)
+    params = {"startDate": "2023-08-31", "endDate": "2023-09-30", "period": PERIOD + "MONTHLY"}
+    first, second = used.get(f"/api/v1{SUMMED}", **params)["resourceEntries"]
     assert (first["seconds"], second["seconds"]) == (DAY / 2 + 7 * 3600, DAY / 2)
 
 
@@ -133,8 +133,8 @@ def test_tables_hold_the_same_in_either_spelling(used):
 
 
 def test_a_label_is_no_formula_of_a_spreadsheet(gateway):
-    gateway.given(stories.worker_here(), stories.created(1, labels=["=cmd()"]), at=NOON)
-    gateway.given(stories.trial_created(1), *stories.running(1), at=NOON)
+    gateway.apply(stories.worker_here(), stories.created(1, labels=["=cmd()"]), at=NOON)
+    gateway.apply(stories.trial_created(1), *stories.running(1), at=NOON)
     (row,) = table(gateway, RAW, **WHOLE)
     assert row["labels"] == "'=cmd()"
 
@@ -162,7 +162,7 @@ def test_invalid_times_are_rejected_with_a_reason(used, path, params, reason):
 
 def test_where_roles_decide_it_takes_the_right_to_read_the_log(used):
     assert len(raw(used)) == 1
-    used.given(AuthzSet("rbac", "tried"), at=NOON + 2 * DAY)
-    for path, asked in ((RAW, WHOLE), (SUMMED, {"startDate": "2023-08-01", "endDate": "2023-08-02"})):
-        assert "lacks a role" in used.refused(403, "GET", f"/api/v1{path}", params=asked)
-        assert used.send("GET", path, params=asked).status_code == 403
+    used.apply(AuthzSet("rbac", "tried"), at=NOON + 2 * DAY)
+    for path, params in ((RAW, WHOLE), (SUMMED, {"startDate": "2023-08-01", "endDate": "2023-08-02"})):
+        assert "lacks a role" in used.refused(403, "GET", f"/api/v1{path}", params=params)
+        assert used.send("GET", path, params=params).status_code == 403

@@ -37,12 +37,12 @@ def own_task(number, kind):
 @pytest.fixture
 def filled(gateway):
     """A gateway with one of everything that has a documented shape."""
-    gateway.given(story.worker_here(), story.created(1, labels=["good"]), story.trial_created(1))
-    gateway.given(
+    gateway.apply(story.worker_here(), story.created(1, labels=["good"]), story.trial_created(1))
+    gateway.apply(
         *story.running(1), story.validated(1, 10, 0.5), story.stored(1, "c-1", 10), story.created(2)
     )
-    gateway.given(own_task(1, "COMMAND"), own_task(2, "TENSORBOARD"))
-    gateway.given(own_task(3, "NOTEBOOK"), own_task(4, "SHELL"))
+    gateway.apply(own_task(1, "COMMAND"), own_task(2, "TENSORBOARD"))
+    gateway.apply(own_task(3, "NOTEBOOK"), own_task(4, "SHELL"))
     gateway.log_in("admin")
     gateway.post("/api/v1/models", {"name": "digits"})
     gateway.post("/api/v1/templates", {"name": "digits", "config": {"name": "x"}})
@@ -51,7 +51,7 @@ def filled(gateway):
     gateway.post("/api/v1/users/activity", viewed)
     hook = {"url": "https://h/", "triggers": [{"condition": {"state": "ERROR"}}]}
     gateway.post("/api/v1/webhooks", hook)
-    gateway.given(
+    gateway.apply(
         webhooks.DeliveryDue(delivery_id="d", webhook_id=1, occasion="TEST", happened_at=1.0, reason="tested")
     )
     reading = [LogProgress("CONTROL", 9, 0, 0.0), LogProgress(SAVING, 9, 0, 0.0)]

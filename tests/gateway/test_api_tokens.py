@@ -90,9 +90,9 @@ def test_logging_out_leaves_a_token(gateway):
     assert gateway.send("GET", "/api/v1/me", headers=token).status_code == 200
 
 
-def given(gateway, until):
+def expiring_token(gateway, until):
     token = tokens.new_api_token()
-    gateway.given(
+    gateway.apply(
         AccessToken(
             token_id="old", user_id=2, name="old", scope="all", digest=tokens.digest_of(token),
             at=0.0, until=until, reason="x",
@@ -102,7 +102,7 @@ def given(gateway, until):
 
 
 def test_a_token_expires(gateway):
-    token = given(gateway, time.time() - 1)
+    token = expiring_token(gateway, time.time() - 1)
     answer = gateway.send("GET", "/api/v1/me", headers=token)
     assert answer.status_code == 401
     assert "'old' has expired" in answer.json()["error"]["error"]

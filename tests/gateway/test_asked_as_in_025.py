@@ -71,7 +71,7 @@ def filed(gateway):
     for name, text in (("b", "1"), ("a", "3"), ("c", "2")):
         gateway.post("/api/v1/workspaces/3/projects", {"name": name, "description": text})
     for id in (4, 3, 1, 2):
-        gateway.given(story.created(id), at=1_700_000_000.0 + (9 if id == 2 else id))
+        gateway.apply(story.created(id), at=1_700_000_000.0 + (9 if id == 2 else id))
     gateway.post("/api/v1/experiments/1/move", {"destinationProjectId": 4})
     gateway.post("/api/v1/experiments/2/move", {"destinationProjectId": 2})
     return gateway
@@ -143,7 +143,7 @@ def test_users_by_name_and_in_each_order(filed):
 
 
 def test_tasks_in_each_order(gateway):
-    gateway.given(story.worker_here(slots=4))
+    gateway.apply(story.worker_here(slots=4))
     made = [
         gateway.post("/api/v1/commands", {"config": {"entrypoint": ["true"], "description": text}})["command"]
         for text in ("b", "c", "a")
@@ -166,7 +166,7 @@ def test_labels_of_models_in_a_workspace(filed):
 
 
 def test_agents_have_no_labels(gateway):
-    gateway.given(story.worker_here())
+    gateway.apply(story.worker_here())
     assert len(gateway.get("/api/v1/agents", label="")["agents"]) == 1
     assert gateway.get("/api/v1/agents", label="fast")["agents"] == []
 

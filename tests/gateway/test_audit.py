@@ -61,7 +61,7 @@ def test_who_logged_in_is_named(busy):
 
 def test_what_nobody_asked_for_is_no_entry(busy):
     before = entries(busy)
-    busy.given(story.created(1), story.trial_created(1), *story.running(1))
+    busy.apply(story.created(1), story.trial_created(1), *story.running(1))
     assert entries(busy) == before
 
 
@@ -113,7 +113,7 @@ def test_a_rebuilt_table_is_the_same(busy, tmp_path):
 
 
 def test_what_came_of_no_command_is_no_entry(busy):
-    busy.given(WorkspaceSet(workspace_id=9, name="x", owner="ann", reason="made by ann"))
+    busy.apply(WorkspaceSet(workspace_id=9, name="x", owner="ann", reason="made by ann"))
     assert all(entry["about"] != "workspace 9" for entry in entries(busy)), "that was nobody's command"
 
 

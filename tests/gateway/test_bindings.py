@@ -4,7 +4,7 @@ import pytest
 
 from det_contracts.events import gateway as events
 from tests.gateway import stories
-from tests.gateway.test_workspace_defaults import CONFIG, asked
+from tests.gateway.test_workspace_defaults import CONFIG, commands_of_kind
 
 PATH = "/api/v1/resource-pools/gpu/workspace-bindings"
 GPU = CONFIG + "resources: {resource_pool: gpu}\n"
@@ -19,7 +19,7 @@ def worker_in(pool, id):
 def lab(gateway):
     """Pools default, gpu and quiet; workspaces 2 (nlp) and 3 (vision), each with a project of its number."""
     gateway.log_in("admin")
-    gateway.given(stories.worker_here(), worker_in("gpu", "w-2"), worker_in("quiet", "w-3"))
+    gateway.apply(stories.worker_here(), worker_in("gpu", "w-2"), worker_in("quiet", "w-3"))
     for id, name in ((2, "nlp"), (3, "vision")):
         gateway.post("/api/v1/workspaces", {"name": name})
         gateway.post(f"/api/v1/workspaces/{id}/projects", {"name": "p"})
@@ -108,7 +108,7 @@ def test_submissions_from_elsewhere_are_refused_before_anything_is_made(lab):
     assert "bound to others than 'vision'" in lab.refused(
         400, "POST", "/api/v1/commands", {**task, "workspaceId": 3}
     )
-    assert len(asked(lab, "SubmitTask")) == 1
+    assert len(commands_of_kind(lab, "SubmitTask")) == 1
     assert submit(lab, 3, CONFIG)["config"]["resources"]["resource_pool"] == "default"
 
 
@@ -134,7 +134,7 @@ def test_a_workspace_has_default_pools_for_what_names_none(lab):
     no_slots = {"entrypoint": ["true"], "resources": {"slots": 0}}
     lab.post("/api/v1/commands", {"config": no_slots, "workspaceId": 2})
     lab.post("/api/v1/commands", {"config": {"entrypoint": ["true"]}})
-    assert [command.pool for command in asked(lab, "SubmitTask")] == ["gpu", "quiet", "default"]
+    assert [command.pool for command in commands_of_kind(lab, "SubmitTask")] == ["gpu", "quiet", "default"]
     cleared = {"defaultComputePool": "", "defaultAuxPool": ""}
     assert lab.send("PATCH", "/api/v1/workspaces/2", cleared).json()["workspace"]["defaultAuxPool"] == ""
     assert submit(lab, 2, CONFIG)["config"]["resources"]["resource_pool"] == "default"

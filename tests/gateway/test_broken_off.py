@@ -35,16 +35,16 @@ def test_a_checkpoint_that_is_larger_by_what_was_said_than_its_files(gateway, tm
     folder.mkdir(parents=True)
     (folder / "model.pt").write_bytes(b"weights" * 100_000)
     storage = {"type": "shared_fs", "host_path": str(tmp_path / "checkpoints")}
-    gateway.given(story.created(1, checkpoint_storage=storage), story.trial_created(1))
+    gateway.apply(story.created(1, checkpoint_storage=storage), story.trial_created(1))
     fact = msgspec.structs.replace(story.stored(1, UUID, 10), resources={"model.pt": claimed})
-    gateway.given(fact)
+    gateway.apply(fact)
     check(got(gateway, f"/checkpoints/{UUID}", b"Accept: application/x-tar\r\n"), read_output())
 
 
 @pytest.fixture
 def pages(gateway):
     """Asked for the reports of a trial, the metrics service answers these pages, and is away then."""
-    gateway.given(story.created(1), story.trial_created(1))
+    gateway.apply(story.created(1), story.trial_created(1))
     left = []
 
     def reports(query):

@@ -66,7 +66,7 @@ def test_a_rebuilt_catalogue_equals_the_live_one(tmp_path, seed):
     history = _history(seed)
     while history:
         size = rng.randint(1, 9)
-        live.given(*history[:size])
+        live.apply(*history[:size])
         history = history[size:]
     (tmp_path / "rebuilt").mkdir()
     rebuilt = Harness(tmp_path / "rebuilt", live)
@@ -85,11 +85,11 @@ def test_a_rebuilt_catalogue_equals_the_live_one(tmp_path, seed):
 def test_a_snapshot_carries_everything_over_a_restart(tmp_path):
     first = Harness(tmp_path)
     history = _history(7)
-    first.given(*history[:40])
-    seen = dump(first.catalogue.state)
+    first.apply(*history[:40])
+    before = dump(first.catalogue.state)
     again = Harness(tmp_path, first)
-    assert dump(again.catalogue.state) == seen
-    again.given(*history[40:])
+    assert dump(again.catalogue.state) == before
+    again.apply(*history[40:])
     first.settle()
     assert dump(again.catalogue.state) == dump(first.catalogue.state)
     again.close()
@@ -98,7 +98,7 @@ def test_a_snapshot_carries_everything_over_a_restart(tmp_path):
 
 def test_every_prefix_of_a_history_folds_without_complaint():
     for seed in range(20):
-        fold = Fold(RULES).given(*_history(seed))
+        fold = Fold(RULES).apply(*_history(seed))
         experiment = fold.state.experiments[1]
         assert (experiment.queued, experiment.running) == (0, 0)
         assert fold.state.live == {}
@@ -112,10 +112,10 @@ def test_every_prefix_of_a_history_folds_without_complaint():
 def test_what_scripts_and_workers_say_of_unknown_things_passes_by():
     fold = Fold(RULES)
     before = dump(fold.state)
-    fold.given(
+    fold.apply(
         story.validated(9, 1, 0.1), story.stored(9, "u", 1), story.started(9), story.allocation_ended(9)
     )
-    fold.given(story.deleted("u"))
+    fold.apply(story.deleted("u"))
     assert dump(fold.state) == before
 
 

@@ -27,8 +27,8 @@ def stored(gateway, tmp_path):
     storage = {"type": "shared_fs", "host_path": str(tmp_path / "checkpoints")}
     fact = story.stored(1, UUID, 10)
     resources = {"model.pt": 700_000, "sub/": 0, "sub/x.txt": 1}
-    gateway.given(story.created(1, checkpoint_storage=storage), story.trial_created(1))
-    gateway.given(msgspec.structs.replace(fact, resources=resources))
+    gateway.apply(story.created(1, checkpoint_storage=storage), story.trial_created(1))
+    gateway.apply(msgspec.structs.replace(fact, resources=resources))
     return gateway
 
 
@@ -89,17 +89,17 @@ def test_metadata_is_replaced(stored):
         assert "metadata" in stored.refused(400, "POST", f"/api/v1/checkpoints/{UUID}/metadata", wrong)
 
 
-def asked(gateway):
+def deletion_requests(gateway):
     return [message for message in gateway._stream() if b"deletion.requested" in message.body]
 
 
 def test_deleting_is_a_task(stored):
     assert stored.send("DELETE", "/api/v1/checkpoints", {"checkpointUuids": [UUID]}).json() == {}
     assert stored.catalogue.checkpoint(UUID).going
-    assert len(asked(stored)) == 1
+    assert len(deletion_requests(stored)) == 1
     stored.send("DELETE", "/api/v1/checkpoints", {"checkpointUuids": [UUID]})
-    assert len(asked(stored)) == 1
-    stored.given(story.deleted(UUID))
+    assert len(deletion_requests(stored)) == 1
+    stored.apply(story.deleted(UUID))
     assert stored.get(f"/api/v1/checkpoints/{UUID}")["checkpoint"]["state"] == "STATE_DELETED"
     assert stored.send("GET", f"/checkpoints/{UUID}").status_code == 404
 
@@ -108,7 +108,7 @@ def test_deleting_is_a_task(stored):
 def test_what_is_not_there_is_not_deleted(stored, body, status):
     for method, path in (("DELETE", "/api/v1/checkpoints"), ("POST", "/api/v1/checkpoints/rm")):
         stored.refused(status, method, path, body)
-    assert asked(stored) == []
+    assert deletion_requests(stored) == []
 
 
 def tell(gateway, allocation, resources, status=200):
@@ -122,7 +122,7 @@ def tell(gateway, allocation, resources, status=200):
 
 def test_files_are_deleted_and_the_task_reports_what_is_left(stored):
     stored.post("/api/v1/checkpoints/rm", {"checkpointUuids": [UUID], "checkpointGlobs": ["*.pt"]})
-    stored.given(
+    stored.apply(
         scheduler.AllocationAssigned(
             allocation_id="1.gc-1.1",
             task_id="1.gc-1",
@@ -138,7 +138,7 @@ def test_files_are_deleted_and_the_task_reports_what_is_left(stored):
     assert checkpoint["state"] == "STATE_PARTIALLY_DELETED"
     assert checkpoint["resources"] == {"sub/": "0", "sub/x.txt": "1"}
     assert stored.get("/api/v1/experiments/1")["experiment"]["checkpointSize"] == "1"
-    stored.given(
+    stored.apply(
         checkpoints.DeletionFinished(
             task_id="1.gc-1", experiment_id=1, uuids=(UUID,), deleted=True, reason="", globs=("*.pt",)
         )
@@ -154,7 +154,7 @@ def test_of_what_is_removed_file_by_file_the_list_stays(stored):
     gone = checkpoints.DeletionFinished(
         task_id="1.gc-1", experiment_id=1, uuids=(UUID,), deleted=True, reason="", globs=("**/*",)
     )
-    checkpoint = stored.given(gone).get(f"/api/v1/checkpoints/{UUID}")["checkpoint"]
+    checkpoint = stored.apply(gone).get(f"/api/v1/checkpoints/{UUID}")["checkpoint"]
     assert (checkpoint["state"], checkpoint["resources"]) == ("STATE_DELETED", files)
     experiment = stored.get("/api/v1/experiments/1")["experiment"]
     assert (experiment["checkpointSize"], experiment["checkpointCount"]) == ("0", 0)

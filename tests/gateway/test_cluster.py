@@ -14,9 +14,9 @@ from tests.gateway import stories as story
 
 @pytest.fixture
 def busy(gateway):
-    gateway.given(story.worker_here(), story.created(1), searcher.ExperimentActivated(1, "go"))
-    gateway.given(story.trial_created(1), story.trial_created(2), *story.running(1, slot=1))
-    gateway.given(story.run_requested(2), at=1_700_000_001.0)
+    gateway.apply(story.worker_here(), story.created(1), searcher.ExperimentActivated(1, "go"))
+    gateway.apply(story.trial_created(1), story.trial_created(2), *story.running(1, slot=1))
+    gateway.apply(story.run_requested(2), at=1_700_000_001.0)
     return gateway
 
 
@@ -47,35 +47,35 @@ def test_one_agent_and_one_slot_can_be_asked_for(busy):
 def test_a_long_queue_is_asked_for_in_parts(busy, monkeypatch):
     monkeypatch.setattr(peers, "JOBS_AT_ONCE", 2)
     for id in range(2, 6):
-        busy.given(story.created(id), story.trial_created(id + 1, id), story.run_requested(id + 1, id))
-    asked, answer = [], busy.peers.values[queries.Jobs]
-    busy.peers.values[queries.Jobs] = lambda query: (asked.append(query.offset), answer(query))[1]
+        busy.apply(story.created(id), story.trial_created(id + 1, id), story.run_requested(id + 1, id))
+    offsets, answer = [], busy.peers.values[queries.Jobs]
+    busy.peers.values[queries.Jobs] = lambda query: (offsets.append(query.offset), answer(query))[1]
     assert [job["jobId"] for job in busy.get("/api/v1/job-queues")["jobs"]] == [
         f"experiment-{id}" for id in range(1, 6)
     ]
-    assert asked == [0, 2, 4]
+    assert offsets == [0, 2, 4]
     # The pages' counts do not need the queue, which every open page would otherwise have put together.
     busy.get("/api/v1/resource-pools")
-    assert asked == [0, 2, 4]
+    assert offsets == [0, 2, 4]
 
 
 def test_a_scheduler_of_an_earlier_release_sends_the_whole_queue_at_once(busy, monkeypatch):
     monkeypatch.setattr(peers, "JOBS_AT_ONCE", 2)
-    busy.given(story.created(2), story.trial_created(3, 2), story.run_requested(3, 2))
+    busy.apply(story.created(2), story.trial_created(3, 2), story.run_requested(3, 2))
     answer = busy.peers.values[queries.Jobs]
     busy.peers.values[queries.Jobs] = lambda query: answer(queries.Jobs(query.pool))
     assert busy.get("/api/v1/job-queues")["pagination"]["total"] == 2
 
 
 def test_workers_go_when_they_leave_or_are_lost(busy):
-    busy.given(story.worker_here("w-2"), story.worker_here("w-3"), at=1_600_000_000.0)
+    busy.apply(story.worker_here("w-2"), story.worker_here("w-3"), at=1_600_000_000.0)
     assert [agent["id"] for agent in busy.get("/api/v1/agents", sortBy="SORT_BY_TIME")["agents"]] == [
         "w-2",
         "w-3",
         "w-1",
     ]
     assert busy.get("/info")["workers"] == 3
-    busy.given(worker.WorkerLeft("w-2", "s-1"), scheduler.WorkerLost("w-3", "silent for 25 s"))
+    busy.apply(worker.WorkerLeft("w-2", "s-1"), scheduler.WorkerLost("w-3", "silent for 25 s"))
     assert [agent["id"] for agent in busy.get("/api/v1/agents")["agents"]] == ["w-1"]
 
 
@@ -89,10 +89,10 @@ def test_the_pool_counts_slots_and_jobs(busy):
 
 def test_the_queue_is_in_order_of_priority_then_submission(busy):
     settings = scheduler.PoolSettings(scheduler="priority")
-    busy.given(scheduler.PoolConfigured(pool="default", settings=settings, reason="configured"))
+    busy.apply(scheduler.PoolConfigured(pool="default", settings=settings, reason="configured"))
     urgent = story.created(3, resources={"priority": 1})
-    busy.given(story.created(2), urgent, story.trial_created(3, 2), story.trial_created(4, 3))
-    busy.given(story.run_requested(3, 2), story.run_requested(4, 3, slots=4))
+    busy.apply(story.created(2), urgent, story.trial_created(3, 2), story.trial_created(4, 3))
+    busy.apply(story.run_requested(3, 2), story.run_requested(4, 3, slots=4))
     jobs = busy.get("/api/v1/job-queues")["jobs"]
     assert [(job["jobId"], job["summary"]["jobsAhead"]) for job in jobs] == [
         ("experiment-3", 0),
@@ -119,7 +119,7 @@ def test_tasks_are_what_waits_or_runs(busy):
     assert allocations["1.r1.1"]["slotsNeeded"] == 1
     assert allocations["1.r2.1"]["resources"] == []
     assert list(busy.get("/tasks")) == ["1.r1.1", "1.r2.1"]
-    busy.given(story.allocation_ended(1))
+    busy.apply(story.allocation_ended(1))
     assert list(busy.get("/tasks")) == ["1.r2.1"]
     assert busy.get("/api/v1/tasks/count")["notebooks"] == 0
 
@@ -132,17 +132,17 @@ def test_a_task_tells_what_its_pool_goes_by(busy):
 
     assert pool_scheduler()[0] == "fair_share"
     settings = scheduler.PoolSettings(scheduler="priority")
-    busy.given(scheduler.PoolConfigured(pool="default", settings=settings, reason="configured"))
+    busy.apply(scheduler.PoolConfigured(pool="default", settings=settings, reason="configured"))
     assert pool_scheduler() == ("priority", 42)
     moved = {"pool": "default", "weight": 1.0, "max_slots": None, "position": "1", "reason": "asked"}
-    busy.given(scheduler.JobChanged(experiment_id=1, priority=17, **moved))
+    busy.apply(scheduler.JobChanged(experiment_id=1, priority=17, **moved))
     assert pool_scheduler() == ("priority", 17)
     busy.peers.values[queries.Pools] = unavailable("the scheduler is away")
     assert pool_scheduler()[0] == ""
 
 
 def test_a_task_keeps_the_memory_of_its_runs(busy):
-    busy.given(story.allocation_ended(1), story.run_requested(1, run=2))
+    busy.apply(story.allocation_ended(1), story.run_requested(1, run=2))
     task = busy.get("/api/v1/tasks/1.r1")["task"]
     assert task["taskType"] == "TASK_TYPE_TRIAL"
     assert [(run["allocationId"], run["state"], run["isReady"]) for run in task["allocations"]] == [
@@ -166,10 +166,10 @@ def test_a_deletion_task_is_a_task_too(busy):
         run=1,
         reason="w-1 is here",
     )
-    asked = checkpoints.DeletionRequested(task_id="1.gc-1", experiment_id=1, uuids=(), reason="retention")
+    requested = checkpoints.DeletionRequested(task_id="1.gc-1", experiment_id=1, uuids=(), reason="retention")
     # From the request on: clients wait for it to come and go.
-    assert busy.given(asked).get("/tasks")["1.gc-1.1"]["name"] == "Checkpoint GC (Experiment 1)"
-    busy.given(gone, worker.AllocationStarted("w-1", "1.gc-1.1"))
+    assert busy.apply(requested).get("/tasks")["1.gc-1.1"]["name"] == "Checkpoint GC (Experiment 1)"
+    busy.apply(gone, worker.AllocationStarted("w-1", "1.gc-1.1"))
     assert busy.get("/tasks")["1.gc-1.1"]["name"] == "Checkpoint GC (Experiment 1)"
     assert busy.get("/api/v1/tasks/1.gc-1")["task"]["taskType"] == "TASK_TYPE_CHECKPOINT_GC"
     (pool,) = busy.get("/api/v1/resource-pools")["resourcePools"]
@@ -177,7 +177,7 @@ def test_a_deletion_task_is_a_task_too(busy):
     ended = scheduler.AllocationEnded(
         allocation_id="1.gc-1.1", kind="CHECKPOINT_GC", run=1, outcome="succeeded", reason="done"
     )
-    assert "1.gc-1.1" not in busy.given(ended).get("/tasks")
+    assert "1.gc-1.1" not in busy.apply(ended).get("/tasks")
 
 
 def test_there_is_one_workspace_with_one_project(busy):
@@ -210,13 +210,13 @@ def test_lists_of_what_is_not_there_yet_are_empty(gateway, noun):
 @pytest.mark.parametrize("gone", [scheduler.WorkerLost("w-1", "silent"), worker.WorkerLeft("w-1", "s-1")])
 def test_a_repeated_registration_does_not_bring_a_worker_back(gateway, gone):
     """The scheduler skips it, and an agent that nothing is placed on would be shown as connected."""
-    gateway.given(story.worker_here(), gone, story.worker_here())
+    gateway.apply(story.worker_here(), gone, story.worker_here())
     assert gateway.get("/api/v1/agents")["agents"] == []
 
 
 def test_a_repeat_of_a_refused_registration_does_not_bring_a_worker(gateway):
     first, refused = (replace(story.worker_here(), instance=name, session=f"s-{name}") for name in "ab")
-    gateway.given(first, refused, scheduler.WorkerLost("w-1", "silent"), refused)
+    gateway.apply(first, refused, scheduler.WorkerLost("w-1", "silent"), refused)
     assert gateway.get("/api/v1/agents")["agents"] == []
 
 
@@ -229,7 +229,7 @@ def test_the_end_of_a_session_counts_for_no_other_one(gateway, gone):
     """It may be stored twice, or late, or another worker that wanted the id may say it."""
 
     def agents(*events):
-        return [agent["id"] for agent in gateway.given(*events).get("/api/v1/agents")["agents"]]
+        return [agent["id"] for agent in gateway.apply(*events).get("/api/v1/agents")["agents"]]
 
     first, again = story.worker_here(), replace(story.worker_here(), session="s-2")
     assert agents(first, again, gone("w-1", "s-1")) == ["w-1"]

@@ -28,7 +28,7 @@ def sent(gateway):
     import msgspec
 
     assert isinstance(context, Context)
-    gateway.given(msgspec.structs.replace(made, context=context), story.created(2))
+    gateway.apply(msgspec.structs.replace(made, context=context), story.created(2))
     return gateway
 
 

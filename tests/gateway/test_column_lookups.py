@@ -11,10 +11,10 @@ class SlowPeers:
     """Owners that answer once they may, with a loss of 0.5 of each trial."""
 
     def __init__(self):
-        self.asked, self.may_answer = asyncio.Event(), asyncio.Event()
+        self.lookup_began, self.may_answer = asyncio.Event(), asyncio.Event()
 
     async def query(self, query):
-        self.asked.set()
+        self.lookup_began.set()
         await self.may_answer.wait()
         return [[id, {"last": 0.5}] for id in query.trial_ids]
 
@@ -24,7 +24,7 @@ PLAIN_COLUMNS = ["id", "name", "description", "tags", "startTime", "archived", "
 
 def columns_of(gateway, *ids):
     for id in ids:
-        gateway.given(story.created(id), story.trial_created(10 * id, id))
+        gateway.apply(story.created(id), story.trial_created(10 * id, id))
     return [State(experiments={id: gateway.catalogue.state.experiments[id]}) for id in ids]
 
 
@@ -34,12 +34,12 @@ def test_what_is_computed_of_the_former_state_is_not_found_in_the_new_one(gatewa
 
     async def work():
         # Named in any order: some of the others are computed after the answer.
-        asked = asyncio.create_task(cache.lookup(former, peers, ["metric.loss", *PLAIN_COLUMNS]))
-        await peers.asked.wait()
+        lookup = asyncio.create_task(cache.lookup(former, peers, ["metric.loss", *PLAIN_COLUMNS]))
+        await peers.lookup_began.wait()
         cache.on_reload()
         await cache.lookup(newer, peers, ["state"])
         peers.may_answer.set()
-        assert {name: set(values) for name, values in (await asked).items()} == {
+        assert {name: set(values) for name, values in (await lookup).items()} == {
             name: {1} for name in ("metric.loss", *PLAIN_COLUMNS)
         }
         return await cache.lookup(newer, peers, ["metric.loss", *PLAIN_COLUMNS])
@@ -52,11 +52,11 @@ def test_what_is_deleted_while_it_is_asked_about_is_not_kept(gateway):
     cache, peers = ColumnCache(), SlowPeers()
 
     async def work():
-        asked = asyncio.create_task(cache.lookup(state, peers, ["metric.loss"]))
-        await peers.asked.wait()
+        lookup = asyncio.create_task(cache.lookup(state, peers, ["metric.loss"]))
+        await peers.lookup_began.wait()
         del state.experiments[1]
         cache.on_records_changed([("experiments", 1)])
         peers.may_answer.set()
-        return await asked
+        return await lookup
 
     assert gateway.run(work()) == {"metric.loss": {}}

@@ -20,8 +20,8 @@ QUEUED = Column("queuedRuns", "Waiting runs", INTEGER, lambda experiment: experi
 def one_more(gateway, monkeypatch):
     """A gateway with one more row in its table of columns; experiment 2 has a run that waits."""
     monkeypatch.setitem(experiments.COLUMNS, QUEUED.name, QUEUED)
-    gateway.given(*(story.created(id) for id in (1, 2, 3)))
-    gateway.given(story.trial_created(2, 2), story.run_requested(2, 2))
+    gateway.apply(*(story.created(id) for id in (1, 2, 3)))
+    gateway.apply(story.trial_created(2, 2), story.run_requested(2, 2))
     return gateway
 
 

@@ -32,17 +32,17 @@ class Clock:
     def time(self):
         return self._now
 
-    def call_later(self, delay, work, *given):
-        entry = [self._now + delay, next(self._order), work, given]
+    def call_later(self, delay, work, *arguments):
+        entry = [self._now + delay, next(self._order), work, arguments]
         heapq.heappush(self._due, entry)
         return Handle(entry)
 
     async def passes(self, seconds):
         until = self._now + seconds
         while self._due and self._due[0][0] <= until:
-            self._now, _, work, given = heapq.heappop(self._due)
+            self._now, _, work, arguments = heapq.heappop(self._due)
             if work is not None:
-                work(*given)
+                work(*arguments)
             await asyncio.sleep(0)
         self._now = until
 
@@ -134,13 +134,13 @@ async def answer(send, body):
 
 
 async def counting(scope, receive, send):
-    seen, more = 0, True
+    received, more = 0, True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
             return
-        seen, more = seen + len(message.get("body", b"")), message.get("more_body", False)
-    await answer(send, b"%d" % seen)
+        received, more = received + len(message.get("body", b"")), message.get("more_body", False)
+    await answer(send, b"%d" % received)
 
 
 def played(story, app=counting, **limits):

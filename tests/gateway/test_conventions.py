@@ -62,7 +62,7 @@ def test_a_bug_is_500_with_the_same_body(gateway):
     def break_down(command):
         raise ZeroDivisionError("oops")
 
-    gateway.given(story.created(1))
+    gateway.apply(story.created(1))
     gateway.peers.on_command = break_down
     assert "oops" in gateway.refused(500, "POST", "/api/v1/experiments/1/pause")
 
@@ -169,10 +169,10 @@ def test_most_lists_refuse_what_lies_outside(window):
     ],
 )
 def test_every_list_has_a_direction(gateway, noun, answer, key):
-    gateway.given(story.worker_here("w-1"), story.worker_here("w-2"), story.created(1), story.created(2))
+    gateway.apply(story.worker_here("w-1"), story.worker_here("w-2"), story.created(1), story.created(2))
     settings = scheduler.PoolSettings()
-    gateway.given(scheduler.PoolConfigured(pool="other", settings=settings, reason="configured"))
-    gateway.given(
+    gateway.apply(scheduler.PoolConfigured(pool="other", settings=settings, reason="configured"))
+    gateway.apply(
         *(event for id in (1, 2) for event in (story.trial_created(id, id), story.run_requested(id, id)))
     )
     gateway.post("/api/v1/workspaces", {"name": "vision"})
@@ -213,14 +213,14 @@ def test_experiments_refuse_limits_without_a_meaning():
     ],
 )
 def test_unknown_names_are_rejected_with_the_known_ones(gateway, path, query):
-    gateway.given(story.created(1), story.trial_created(1))
+    gateway.apply(story.created(1), story.trial_created(1))
     message = gateway.refused(400, "GET", f"/api/v1/{path}?{query}")
     assert " and one of " in message
     assert query.partition("=")[2].rpartition("_")[2] in message
 
 
 def test_a_bulk_action_on_a_state_that_is_none_is_refused(gateway):
-    gateway.given(story.created(1))
+    gateway.apply(story.created(1))
     body = {"filters": {"states": ["STATE_ACTIV"]}}
     assert "'ACTIV'" in gateway.refused(400, "POST", "/api/v1/experiments/kill", body)
     assert gateway.peers.commands == []

@@ -71,7 +71,7 @@ def test_an_experiment_is_made_of_configuration_and_code(open_gateway):
 
 
 def test_snake_case_paused_and_a_worker_that_is_large_enough(open_gateway):
-    open_gateway.given(story.worker_here())
+    open_gateway.apply(story.worker_here())
     body = {"config": YAML, "model_definition": FILES, "parent_id": None, "validate_only": False}
     answer = open_gateway.post(PATH, body)
     assert answer["experiment"]["state"] == "STATE_PAUSED"
@@ -79,7 +79,7 @@ def test_snake_case_paused_and_a_worker_that_is_large_enough(open_gateway):
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("code_fields", "expected"),
     [
         ({}, ""),
         ({"gitRemote": None, "gitCommit": None, "gitCommitter": None, "gitCommitDate": None}, ""),
@@ -95,8 +95,8 @@ def test_snake_case_paused_and_a_worker_that_is_large_enough(open_gateway):
         ),
     ],
 )
-def test_the_commit_of_a_checkout_is_stored_without_passwords(open_gateway, given, expected):
-    _submit(open_gateway, **given)
+def test_the_commit_of_a_checkout_is_stored_without_passwords(open_gateway, code_fields, expected):
+    _submit(open_gateway, **code_fields)
     (command,) = open_gateway.peers.commands
     assert command.commit == expected
 
@@ -157,10 +157,10 @@ def test_configurations_that_cannot_be_are_400(open_gateway, config, reason):
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ({"modelDefinition": [_item("../out.py")]}, "lies outside of it"),
-        ({"modelDefinition": [_item("/etc/passwd")]}, "lies outside of it"),
-        ({"modelDefinition": [_item("a/../../b")]}, "lies outside of it"),
-        ({"modelDefinition": [_item("")]}, "lies outside of it"),
+        ({"modelDefinition": [_item("../out.py")]}, "is outside of it"),
+        ({"modelDefinition": [_item("/etc/passwd")]}, "is outside of it"),
+        ({"modelDefinition": [_item("a/../../b")]}, "is outside of it"),
+        ({"modelDefinition": [_item("")]}, "is outside of it"),
         ({"modelDefinition": [_item("link", type=50)]}, "neither a file"),
         ({"modelDefinition": [_item("a.py"), _item("./a.py")]}, "twice"),
         ({"modelDefinition": [_item("a.py", content="%%%")]}, "not base64"),
@@ -201,27 +201,27 @@ OTHER = "11111111-2222-3333-4444-555555555555"
     ],
 )
 def test_a_warm_start_is_resolved_at_submit(open_gateway, source, checkpoint):
-    open_gateway.given(story.created(1), story.trial_created(1), *story.running(1))
-    open_gateway.given(story.stored(1, UUID, 10), story.stored(1, OTHER, 20))
+    open_gateway.apply(story.created(1), story.trial_created(1), *story.running(1))
+    open_gateway.apply(story.stored(1, UUID, 10), story.stored(1, OTHER, 20))
     lines = "".join(f"  {name}: {value}\n" for name, value in source.items())
     _submit(open_gateway, YAML + lines)
     assert open_gateway.peers.commands[0].source_checkpoint == checkpoint
-    open_gateway.given(story.deleted(OTHER))
+    open_gateway.apply(story.deleted(OTHER))
     _submit(open_gateway, YAML + "  source_trial_id: 1\n")
     assert open_gateway.peers.commands[1].source_checkpoint == UUID
 
 
 @pytest.mark.parametrize(("globs", "usable"), [((), True), (("*.pt",), False), (None, False)])
 def test_a_warm_start_while_a_task_is_at_the_checkpoint(open_gateway, globs, usable):
-    open_gateway.given(story.created(1), story.trial_created(1), *story.running(1), story.stored(1, UUID, 10))
-    asked = {"task_id": "1.gc-1", "experiment_id": 1, "uuids": (UUID,), "reason": "asked", "globs": globs}
-    open_gateway.given(checkpoints.DeletionRequested(**asked))
+    open_gateway.apply(story.created(1), story.trial_created(1), *story.running(1), story.stored(1, UUID, 10))
+    deletion = {"task_id": "1.gc-1", "experiment_id": 1, "uuids": (UUID,), "reason": "asked", "globs": globs}
+    open_gateway.apply(checkpoints.DeletionRequested(**deletion))
     body = f"{YAML}  source_checkpoint_uuid: {UUID}\n"
     if usable:
         _submit(open_gateway, body)
     else:
         assert f"no checkpoint found with UUID {UUID}" in _refusal(open_gateway, body)
-    open_gateway.given(checkpoints.DeletionFinished(**asked, deleted=True))
+    open_gateway.apply(checkpoints.DeletionFinished(**deletion, deleted=True))
     if globs is not None:
         _submit(open_gateway, body)
 
@@ -236,7 +236,7 @@ def test_a_warm_start_while_a_task_is_at_the_checkpoint(open_gateway, globs, usa
     ],
 )
 def test_a_warm_start_from_nothing_is_400(open_gateway, line, reason):
-    open_gateway.given(story.created(1), story.trial_created(1))
+    open_gateway.apply(story.created(1), story.trial_created(1))
     assert reason in _refusal(open_gateway, f"{YAML}  {line}\n")
 
 

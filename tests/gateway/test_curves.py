@@ -38,9 +38,9 @@ class Reported:
 @pytest.fixture
 def curves(gateway):
     """Experiment 1 with three trials, of which two have validated."""
-    gateway.given(story.created(1), searcher.ExperimentActivated(1, "go"))
-    gateway.given(*(story.trial_created(id, lr=0.1 * id) for id in (1, 2, 3)))
-    gateway.given(story.validated(1, 100, 0.5), story.validated(3, 100, 0.2))
+    gateway.apply(story.created(1), searcher.ExperimentActivated(1, "go"))
+    gateway.apply(*(story.trial_created(id, lr=0.1 * id) for id in (1, 2, 3)))
+    gateway.apply(story.validated(1, 100, 0.5), story.validated(3, 100, 0.2))
     reported = Reported()
     reported.rows = [
         {"trial_id": id, "group": group, "points": [point(50, loss=0.9), point(100, loss=0.1 * id)]}
@@ -54,7 +54,7 @@ def curves(gateway):
 
 def end(gateway, id=1):
     ended = searcher.ExperimentEnded(id, "COMPLETED", "done")
-    gateway.given(searcher.ExperimentStopping(id, "STOPPING_COMPLETED", "done"), ended)
+    gateway.apply(searcher.ExperimentStopping(id, "STOPPING_COMPLETED", "done"), ended)
 
 
 def test_time_series_come_with_their_trials(curves):
@@ -90,8 +90,8 @@ def test_time_series_come_with_their_trials(curves):
 def test_time_series_of_ids_and_of_all_groups(curves):
     series = curves.get(SERIES, trial_ids=3, metric_ids=["validation.loss", "mine.a.b"], startBatches=10)
     assert [metrics["group"] for metrics in series["trials"][0]["metrics"]] == ["validation"]
-    asked = [(query.group, query.names, query.first) for query in curves.curves.queries]
-    assert asked == [("validation", ["loss"], 10), ("mine", ["a.b"], 10)]
+    reads = [(query.group, query.names, query.first) for query in curves.curves.queries]
+    assert reads == [("validation", ["loss"], 10), ("mine", ["a.b"], 10)]
     series = curves.get(SERIES, trialIds=3, metricNames="loss")
     assert [metrics["group"] for metrics in series["trials"][0]["metrics"]] == ["training", "validation"]
 
@@ -176,17 +176,17 @@ def test_names_of_metrics_by_group(curves):
 def test_batches_are_read_in_pages(curves):
     end(curves)
     pages = {-1: ([10, 20], True), 20: ([30], False)}
-    asked = []
+    reads = []
 
     def answer(query):
-        asked.append((query.group, query.metric))
+        reads.append((query.group, query.metric))
         steps, more = pages[query.after]
         return {"steps": steps, "more": more}
 
     curves.peers.values[queries.ReportedSteps] = answer
     (line,) = curves.lines(f"{STREAM}/batches", metricName="loss", group="training")
     assert line["result"] == {"batches": [10, 20, 30]}
-    assert asked == [("training", "loss")] * 2
+    assert reads == [("training", "loss")] * 2
     assert "metricName" in curves.refused(400, "GET", f"{STREAM}/batches")
     assert "period" in curves.refused(
         400, "GET", f"{STREAM}/batches", params={"metricName": "loss", "periodSeconds": -1}
@@ -231,12 +231,12 @@ def test_a_stream_tells_what_changed_until_the_experiment_ends(curves, monkeypat
 
     query = curves.peers.query
 
-    async def asked(question, **options):
+    async def answering(question, **options):
         if isinstance(question, queries.MetricNames):
             curves.peers.values[queries.MetricNames] = await answer(question)
         return await query(question, **options)
 
-    curves.peers.query = asked
+    curves.peers.query = answering
     path = "/api/v1/experiments/metrics-stream/metric-names"
     lines = curves.lines(path, ids=1)
     names = [[metric["name"] for metric in line["result"]["metricNames"]] for line in lines]

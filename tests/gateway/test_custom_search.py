@@ -34,7 +34,7 @@ def custom(gateway):
     answer = RULES.answers[queries.SearcherEvents]
     gateway.peers.values[queries.SearcherEvents] = lambda query: answer(state(), query)
     created = story.created(1, searcher={"name": "custom", "metric": "loss"})
-    return gateway.given(created, searcher.ExperimentActivated(1, "go"))
+    return gateway.apply(created, searcher.ExperimentActivated(1, "go"))
 
 
 def events(gateway, id=1):
@@ -61,12 +61,12 @@ def test_events_are_read_and_answered(custom):
 
 
 def test_a_paused_experiment_is_inactive(custom):
-    custom.given(searcher.ExperimentPaused(1, "paused"))
+    custom.apply(searcher.ExperimentPaused(1, "paused"))
     assert events(custom) == [{"id": -1, "experimentInactive": {"experimentState": "STATE_PAUSED"}}]
 
 
 def test_other_searches_have_no_such_events(custom):
-    custom.given(story.created(2))
+    custom.apply(story.created(2))
     assert "is not 'custom'" in custom.refused(400, "GET", "/api/v1/experiments/2/searcher_events")
     custom.refused(404, "GET", "/api/v1/experiments/9/searcher_events")
 

@@ -138,11 +138,11 @@ def large(full, tmp_path):
     full.backend.blobs.put(context.digest, io.BytesIO(MEGABYTES))
     storage = {"type": "shared_fs", "host_path": str(tmp_path / "checkpoints")}
     made = story.created(2, checkpoint_storage=storage)
-    full.given(msgspec.structs.replace(made, context=context))
+    full.apply(msgspec.structs.replace(made, context=context))
     folder = tmp_path / "checkpoints" / LARGE
     folder.mkdir()
     (folder / "large.pt").write_bytes(MEGABYTES)
-    full.given(msgspec.structs.replace(story.stored(1, LARGE, 20), resources={"large.pt": len(MEGABYTES)}))
+    full.apply(msgspec.structs.replace(story.stored(1, LARGE, 20), resources={"large.pt": len(MEGABYTES)}))
     return full
 
 

@@ -111,7 +111,7 @@ def impatient(monkeypatch):
 @pytest.fixture
 def large(gateway):
     """An experiment whose configuration is an answer of a MiB."""
-    gateway.given(story.created(1, data={"x": "y" * MIB}))
+    gateway.apply(story.created(1, data={"x": "y" * MIB}))
     return "/api/v1/experiments/1"
 
 
@@ -151,7 +151,7 @@ def test_who_reads_slowly_is_not_given_up_for_those_who_read_nothing(gateway, la
 
 
 def test_a_client_that_is_alone_has_as_much_as_it_asks_for(gateway):
-    gateway.given(story.created(1, data={"x": "y" * (2 * MIB)}))
+    gateway.apply(story.created(1, data={"x": "y" * (2 * MIB)}))
 
     async def work():
         async with Front(gateway) as front:
@@ -202,9 +202,9 @@ async def flooding(socket):
 @pytest.mark.full
 def test_web_sockets_that_nobody_reads_are_closed_and_others_go_on(gateway, monkeypatch, impatient):
     monkeypatch.setattr("services.catalogue.gathers.TASK_PORTS", range(1024, 2**16))
-    gateway.given(story.worker_here(slots=4))
+    gateway.apply(story.worker_here(slots=4))
     notebook = gateway.post("/api/v1/notebooks", {"config": {}})["notebook"]
-    gateway.given(story.placed(f"{notebook['id']}.1", "NOTEBOOK"))
+    gateway.apply(story.placed(f"{notebook['id']}.1", "NOTEBOOK"))
     upgrade = (
         "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"

@@ -27,8 +27,8 @@ def whole(gateway):
     gateway.log_in("admin")
     for query in queries.OWNER_OF:
         gateway.peers.values.setdefault(query, Refused(Problem("unavailable", "the service is away")))
-    gateway.given(story.worker_here(), story.created(1), story.trial_created(1), *story.running(1))
-    gateway.given(story.stored(1, "c-1", 10), story.validated(1, 10, 0.5))
+    gateway.apply(story.worker_here(), story.created(1), story.trial_created(1), *story.running(1))
+    gateway.apply(story.stored(1, "c-1", 10), story.validated(1, 10, 0.5))
     return gateway
 
 
@@ -44,8 +44,8 @@ def delete_while_it_waits(gateway, at):
             while 1 in catalogue.state.experiments:
                 await asyncio.sleep(0)
 
-    async def slow_query(asked, **options):
-        answer = await query(asked, **options)
+    async def slow_query(question, **options):
+        answer = await query(question, **options)
         await passing()
         return answer
 
@@ -73,8 +73,8 @@ def test_what_is_deleted_while_it_is_shown_is_no_failure(whole, at):
     for path in paths(whole):
         whole.peers.query, whole.backend.catalogue.read = query, read
         if 1 not in whole.backend.catalogue.state.experiments:
-            whole.given(story.created(1), story.trial_created(1), *story.running(1))
-            whole.given(story.stored(1, "c-1", 10), story.validated(1, 10, 0.5))
+            whole.apply(story.created(1), story.trial_created(1), *story.running(1))
+            whole.apply(story.stored(1, "c-1", 10), story.validated(1, 10, 0.5))
         waits = delete_while_it_waits(whole, at)
         answer = whole.send("GET", path)
         reached += waits()

@@ -51,23 +51,23 @@ def test_a_configuration_may_still_be_checked(full):
 
 
 def test_what_is_there_is_shown_and_ended(full):
-    full.given(story.created(1))
+    full.apply(story.created(1))
     assert full.get("/api/v1/experiments/1")["experiment"]["id"] == 1
     full.post("/api/v1/experiments/1/kill")
     assert [type(command).__name__ for command in full.peers.commands] == ["ChangeExperiment"]
 
 
 def test_the_size_of_the_code_counts(gateway, tmp_path, monkeypatch):
-    asked = []
+    checks = []
 
     class Asked(Disks):
         def shortage(self, needed, also):
-            asked.append((needed, also))
+            checks.append((needed, also))
             return ""
 
     object.__setattr__(gateway.backend, "disks", Asked({}))
     gateway.send("POST", "/api/v1/experiments", EXPERIMENT)
-    ((needed, also),) = asked
+    ((needed, also),) = checks
     assert needed == {"experiments' code": len(CODE["content"])}
     assert also == {"checkpoints": tmp_path / "checkpoints"}
 

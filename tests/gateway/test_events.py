@@ -21,7 +21,7 @@ def ran(gateway):
         (75, [stories.allocation_ended(1, run=2), stories.trial_ended(1)]),
         (75, [searcher.ExperimentEnded(1, "COMPLETED", "done")]),
     ):
-        gateway.given(*events, at=1_700_000_000.0 + at)
+        gateway.apply(*events, at=1_700_000_000.0 + at)
     return gateway
 
 
@@ -41,7 +41,7 @@ def test_how_an_experiment_spent_its_time(ran):
 
 
 def test_time_that_lasts_has_no_end(gateway):
-    gateway.given(stories.created(1), searcher.ExperimentActivated(1, "submitted"), at=5.0)
+    gateway.apply(stories.created(1), searcher.ExperimentActivated(1, "submitted"), at=5.0)
     (only,) = gateway.get("/api/v1/experiments/1/timeline")["stretches"]
     assert (only["what"], only["until"]) == ("waited", None)
     assert timeline([]) == []
@@ -73,7 +73,7 @@ def test_users_are_named(gateway):
 def test_what_one_owner_stated_is_found_behind_much_of_others(ran, monkeypatch):
     monkeypatch.setattr("services.why.reader.SEARCH_WINDOW", 4)
     steps = ran.get("/api/v1/events", owner="worker", limit=1000)["steps"]
-    ran.given(*(searcher.ExperimentPaused(1, f"again {n}") for n in range(40)))
+    ran.apply(*(searcher.ExperimentPaused(1, f"again {n}") for n in range(40)))
     answer = ran.get("/api/v1/events", owner="worker", limit=1000)
     assert answer["steps"] == steps
     assert not answer["more"]
@@ -96,8 +96,8 @@ def test_one_event_with_what_it_came_of(ran):
 
 def test_no_event_shows_a_secret(gateway):
     storage = {"type": "s3", "bucket": "b", "access_key": "key-of-ann", "secret_key": "hidden"}
-    gateway.given(stories.created(1, checkpoint_storage=storage))
-    gateway.given(stated.PasswordSet(user_id=1, salt="beef", hashed="f00d", reason="asked"))
+    gateway.apply(stories.created(1, checkpoint_storage=storage))
+    gateway.apply(stated.PasswordSet(user_id=1, salt="beef", hashed="f00d", reason="asked"))
     for position in (1, 2):
         text = str(gateway.get(f"/api/v1/events/{position}")["record"])
         assert "hidden" not in text

@@ -33,7 +33,7 @@ REQUIRED = [
 
 
 def test_an_experiment_has_what_clients_require(gateway):
-    gateway.given(story.created(1, labels=["b", "a"], description="first"))
+    gateway.apply(story.created(1, labels=["b", "a"], description="first"))
     experiment = gateway.get("/api/v1/experiments/1")["experiment"]
     assert {name for name in REQUIRED if experiment.get(name) is None} == set()
     assert experiment["state"] == "STATE_PAUSED"
@@ -59,30 +59,30 @@ def test_secrets_are_masked_in_both_forms_of_the_configuration(gateway):
         original_config="secret_key: s3cr3t-9  # keep\n",
         reason="",
     )
-    experiment = gateway.given(event).get("/api/v1/experiments/1")["experiment"]
+    experiment = gateway.apply(event).get("/api/v1/experiments/1")["experiment"]
     assert experiment["config"]["checkpoint_storage"]["secret_key"] == "********"
     assert experiment["originalConfig"] == "secret_key: ********  # keep\n"
 
 
 def test_active_is_shown_as_what_its_allocations_do(gateway):
-    gateway.given(story.worker_here(), story.created(1), searcher.ExperimentActivated(1, "go"))
+    gateway.apply(story.worker_here(), story.created(1), searcher.ExperimentActivated(1, "go"))
     assert gateway.get("/api/v1/experiments/1")["experiment"]["state"] == "STATE_QUEUED"
-    gateway.given(story.trial_created(1), story.run_requested(1))
+    gateway.apply(story.trial_created(1), story.run_requested(1))
     gateway.peers.values[queries.Waiting] = {"1.r1.1": "no worker has a free slot"}
     answer = gateway.get("/api/v1/experiments/1")
     assert answer["experiment"]["stateReason"] == "no worker has a free slot"
     assert answer["jobSummary"] == {"state": "STATE_QUEUED", "jobsAhead": -1}
-    gateway.given(story.assigned(1), story.started(1))
+    gateway.apply(story.assigned(1), story.started(1))
     answer = gateway.get("/api/v1/experiments/1")
     assert answer["experiment"]["state"] == "STATE_RUNNING"
     assert answer["experiment"]["stateReason"] == "go"
     assert answer["jobSummary"]["state"] == "STATE_SCHEDULED"
-    gateway.given(searcher.ExperimentPaused(1, "paused by determined"))
+    gateway.apply(searcher.ExperimentPaused(1, "paused by determined"))
     assert gateway.get("/api/v1/experiments/1")["experiment"]["state"] == "STATE_PAUSED"
-    gateway.given(story.allocation_ended(1), searcher.ExperimentActivated(1, "again"))
+    gateway.apply(story.allocation_ended(1), searcher.ExperimentActivated(1, "again"))
     assert gateway.get("/api/v1/experiments/1")["experiment"]["state"] == "STATE_QUEUED"
     ended = searcher.ExperimentEnded(1, "ERROR", "all trials failed")
-    gateway.given(story.trial_ended(1, "ERROR"), searcher.ExperimentStopping(1, "STOPPING_ERROR", "x"), ended)
+    gateway.apply(story.trial_ended(1, "ERROR"), searcher.ExperimentStopping(1, "STOPPING_ERROR", "x"), ended)
     answer = gateway.get("/api/v1/experiments/1")
     assert answer["experiment"]["state"] == "STATE_ERROR"
     assert answer["experiment"]["stateReason"] == "all trials failed"
@@ -91,16 +91,16 @@ def test_active_is_shown_as_what_its_allocations_do(gateway):
 
 
 def test_the_page_of_one_experiment_asks_for_one_job_and_not_for_the_queue(gateway):
-    gateway.given(story.worker_here(), story.created(1), searcher.ExperimentActivated(1, "go"))
-    gateway.given(story.trial_created(1), story.run_requested(1))
-    asked, answer = [], gateway.peers.values[queries.Jobs]
-    gateway.peers.values[queries.Jobs] = lambda query: (asked.append(query), answer(query))[1]
+    gateway.apply(story.worker_here(), story.created(1), searcher.ExperimentActivated(1, "go"))
+    gateway.apply(story.trial_created(1), story.run_requested(1))
+    questions, answer = [], gateway.peers.values[queries.Jobs]
+    gateway.peers.values[queries.Jobs] = lambda query: (questions.append(query), answer(query))[1]
     assert gateway.get("/api/v1/experiments/1")["jobSummary"] == {"state": "STATE_QUEUED", "jobsAhead": -1}
-    assert asked == [queries.Jobs(experiment_id=1)]
+    assert questions == [queries.Jobs(experiment_id=1)]
 
 
 def test_progress_comes_from_the_searcher_and_may_be_missing(gateway):
-    gateway.given(story.created(1))
+    gateway.apply(story.created(1))
     gateway.peers.values[queries.SearchProgress] = {"1": 0.25}
     assert gateway.get("/api/v1/experiments/1")["experiment"]["progress"] == 0.25
     gateway.peers.values[queries.SearchProgress] = unavailable("the searcher service is not running")
@@ -109,13 +109,13 @@ def test_progress_comes_from_the_searcher_and_may_be_missing(gateway):
 
 @pytest.mark.parametrize("action", ["activate", "pause", "cancel", "kill"])
 def test_actions_become_commands_in_the_users_name(gateway, action):
-    gateway.given(story.created(1))
+    gateway.apply(story.created(1))
     assert gateway.post(f"/api/v1/experiments/1/{action}") == {}
     assert gateway.peers.commands == [ChangeExperiment(experiment_id=1, action=action, user="determined")]
 
 
 def test_an_action_is_seen_by_the_next_request(gateway):
-    gateway.given(story.created(1))
+    gateway.apply(story.created(1))
     gateway.peers.on_command = lambda command: gateway.append(searcher.ExperimentActivated(1, "go"))
     gateway.post("/api/v1/experiments/1/activate")
     answer = gateway.get("/api/v1/experiments", states="STATE_ACTIVE")
@@ -148,7 +148,7 @@ def _ids(gateway, **params):
 
 @pytest.fixture
 def five(gateway):
-    gateway.given(
+    gateway.apply(
         story.created(1, name="alpha", labels=["x"]),
         story.created(2, "admin", name="Beta", labels=["x", "y"], description="50% done"),
         story.created(3, name="gamma", labels=['q"z']),
@@ -241,7 +241,7 @@ def test_a_lean_list_has_no_configurations(five):
 
 
 def test_a_list_is_cut_at_a_hundred_unless_asked_for_more(gateway):
-    gateway.given(*(story.created(id) for id in range(1, 104)))
+    gateway.apply(*(story.created(id) for id in range(1, 104)))
     assert len(_ids(gateway)) == 100
     assert len(_ids(gateway, limit=-1)) == 103
 
@@ -264,42 +264,42 @@ def test_the_best_trial_is_found_and_found_again_after_a_rollback(gateway):
         return experiment["bestTrialId"], experiment["bestTrialSearcherMetric"]
 
     path = "/api/v1/experiments/1/searcher/best_searcher_validation_metric"
-    gateway.given(story.created(1), story.trial_created(1), story.trial_created(2))
-    gateway.given(*story.running(1), *story.running(2, 1))
+    gateway.apply(story.created(1), story.trial_created(1), story.trial_created(2))
+    gateway.apply(*story.running(1), *story.running(2, 1))
     assert best() == (None, None)
     gateway.refused(404, "GET", path)
-    gateway.given(story.validated(1, 100, 0.5), story.validated(2, 100, 0.5), story.validated(2, 200, None))
+    gateway.apply(story.validated(1, 100, 0.5), story.validated(2, 100, 0.5), story.validated(2, 200, None))
     assert best() == (1, 0.5)
-    gateway.given(story.validated(1, 200, 0.1))
+    gateway.apply(story.validated(1, 200, 0.1))
     assert best() == (1, 0.1)
     # The second run starts over behind step 100: what the first said at 200 is void.
-    gateway.given(story.allocation_ended(1), *story.running(1, run=2), story.validated(1, 150, 0.7, run=2))
+    gateway.apply(story.allocation_ended(1), *story.running(1, run=2), story.validated(1, 150, 0.7, run=2))
     assert best() == (1, 0.5)
-    gateway.given(story.validated(2, 300, 0.2))
+    gateway.apply(story.validated(2, 300, 0.2))
     assert best() == (2, 0.2)
     assert gateway.get(path) == {"metric": 0.2}
 
 
 def test_larger_may_be_better(gateway):
     searching = {**story.SMALL["searcher"], "metric": "accuracy", "smaller_is_better": False}
-    gateway.given(story.created(1, searcher=searching), story.trial_created(1), story.trial_created(2))
-    gateway.given(story.validated(1, 1, 0.9), story.validated(2, 1, 0.8))
+    gateway.apply(story.created(1, searcher=searching), story.trial_created(1), story.trial_created(2))
+    gateway.apply(story.validated(1, 1, 0.9), story.validated(2, 1, 0.8))
     assert gateway.get("/api/v1/experiments/1")["experiment"]["bestTrialId"] == 1
 
 
 def test_checkpoints_are_counted_and_sorted(gateway):
-    gateway.given(story.created(1), story.created(2), story.trial_created(1), *story.running(1))
-    gateway.given(story.stored(1, "a" * 8, 100), story.stored(1, "b" * 8, 200), story.stored(1, "b" * 8, 200))
+    gateway.apply(story.created(1), story.created(2), story.trial_created(1), *story.running(1))
+    gateway.apply(story.stored(1, "a" * 8, 100), story.stored(1, "b" * 8, 200), story.stored(1, "b" * 8, 200))
     experiment = gateway.get("/api/v1/experiments/1")["experiment"]
     assert (experiment["checkpointCount"], experiment["checkpointSize"]) == (2, "10000000000")
     assert _ids(gateway, sortBy="SORT_BY_CHECKPOINT_SIZE", orderBy="ORDER_BY_DESC") == [1, 2]
-    gateway.given(story.deleted("a" * 8))
+    gateway.apply(story.deleted("a" * 8))
     experiment = gateway.get("/api/v1/experiments/1")["experiment"]
     assert (experiment["checkpointCount"], experiment["checkpointSize"]) == (1, "5000000000")
 
 
 def test_the_code_can_be_read_back(gateway):
-    assert "model definition" in gateway.given(story.created(1)).refused(
+    assert "model definition" in gateway.apply(story.created(1)).refused(
         404, "GET", "/api/v1/experiments/1/model_def"
     )
     content = b"print('hi')\n"
@@ -320,5 +320,5 @@ def test_the_code_can_be_read_back(gateway):
         context=searcher.Context(digest, 10),
         reason="",
     )
-    answer = gateway.given(event).get("/api/v1/experiments/2/model_def")
+    answer = gateway.apply(event).get("/api/v1/experiments/2/model_def")
     assert base64.b64decode(answer["b64Tgz"]) == archive.getvalue()

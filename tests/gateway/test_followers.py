@@ -161,7 +161,7 @@ def test_what_cannot_be_read_ends_nobodys_stream(talking, body):
 def test_what_waits_for_all_who_are_slow_is_bounded(talking, reads, monkeypatch):
     """Also where each of them follows another log."""
     monkeypatch.setattr(tails, "MAX_BUFFERED_BYTES", 3000)
-    talking.given(*(event for id in (2, 3, 4) for event in (story.trial_created(id), *story.running(id))))
+    talking.apply(*(event for id in (2, 3, 4) for event in (story.trial_created(id), *story.running(id))))
     shared = talking.backend.followed_logs.tails
 
     async def work():

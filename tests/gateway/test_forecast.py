@@ -49,11 +49,11 @@ def test_other_pools_do_not_matter():
 
 def test_the_queue_says_when_and_a_preview_says_what_a_move_would_do(gateway):
     settings = scheduler.PoolSettings(scheduler="priority")
-    gateway.given(scheduler.PoolConfigured(pool="default", settings=settings, reason="configured"))
+    gateway.apply(scheduler.PoolConfigured(pool="default", settings=settings, reason="configured"))
     large = story.created(1, resources={"slots_per_trial": 64})
-    gateway.given(story.worker_here(), large, story.created(2), story.created(3))
+    gateway.apply(story.worker_here(), large, story.created(2), story.created(3))
     for id in (1, 2, 3):
-        gateway.given(story.trial_created(id, id), story.run_requested(id, id, slots=64 if id == 1 else 1))
+        gateway.apply(story.trial_created(id, id), story.run_requested(id, id, slots=64 if id == 1 else 1))
     jobs = {queued_job["jobId"]: queued_job for queued_job in gateway.get("/api/v1/job-queues")["jobs"]}
     assert jobs["experiment-1"]["startsIn"] is None, "its pool can never hold it"
     assert not jobs["experiment-1"]["canStart"]
@@ -70,10 +70,10 @@ def test_the_queue_says_when_and_a_preview_says_what_a_move_would_do(gateway):
 
 def test_an_experiment_says_like_the_queue_that_it_cannot_start(gateway):
     large = story.created(1, resources={"slots_per_trial": 64})
-    gateway.given(story.worker_here(), large, story.created(2), story.created(3))
+    gateway.apply(story.worker_here(), large, story.created(2), story.created(3))
     for id in (1, 2):
-        gateway.given(story.trial_created(id, id), story.run_requested(id, id, slots=64 if id == 1 else 1))
-        gateway.given(searcher.ExperimentActivated(experiment_id=id, reason="go"))
+        gateway.apply(story.trial_created(id, id), story.run_requested(id, id, slots=64 if id == 1 else 1))
+        gateway.apply(searcher.ExperimentActivated(experiment_id=id, reason="go"))
     queue = {
         int(queued_job["entityId"]): queued_job["canStart"]
         for queued_job in gateway.get("/api/v1/job-queues")["jobs"]
@@ -90,10 +90,10 @@ def test_an_experiment_says_like_the_queue_that_it_cannot_start(gateway):
 
 def test_time_left_goes_by_the_time_that_it_ran_without_its_pauses(gateway):
     """Half done after 100 s of work and a pause of a day: 100 s are left."""
-    gateway.given(story.created(1), story.trial_created(1))
-    gateway.given(*story.running(1), at=1000.0).given(story.allocation_ended(1), at=1060.0)
+    gateway.apply(story.created(1), story.trial_created(1))
+    gateway.apply(*story.running(1), at=1000.0).apply(story.allocation_ended(1), at=1060.0)
     day = 1060.0 + 86_400
-    gateway.given(*story.running(1, run=2), at=day)
+    gateway.apply(*story.running(1, run=2), at=day)
     state, row = gateway.catalogue.state, Job(1, "default", "SCHEDULED", 1, 1.0, None, 0.0, 1, 1, -1, "")
     assert remaining_s(row, state, {1: 0.5}, day + 40) == 100.0
     assert remaining_s(row, state, {1: 0.001}, day + 40) is None, "too little is done"

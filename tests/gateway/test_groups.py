@@ -26,10 +26,10 @@ def make(admin, name="team", users=()):
 
 def give(admin, role, *, user=0, group=0, workspace=0, verb="add", status=200):
     scope = {"scopeWorkspaceId": workspace} if workspace else {"scopeCluster": True}
-    given = {"roleAssignment": {"role": {"roleId": ROLE_IDS[role]}, **scope}}
+    assignment = {"roleAssignment": {"role": {"roleId": ROLE_IDS[role]}, **scope}}
     body = {
-        "userRoleAssignments": [{"userId": user, **given}] if user else [],
-        "groupRoleAssignments": [{"groupId": group, **given}] if group else [],
+        "userRoleAssignments": [{"userId": user, **assignment}] if user else [],
+        "groupRoleAssignments": [{"groupId": group, **assignment}] if group else [],
     }
     answer = admin.send("POST", f"/api/v1/roles/{verb}-assignments", body)
     assert answer.status_code == status, answer.text
@@ -182,7 +182,7 @@ def test_a_workspace_takes_the_roles_in_it_along(admin):
 
 def test_whoever_makes_a_workspace_administers_it_where_roles_count(admin):
     give(admin, "WorkspaceCreator", user=3)
-    admin.given(AuthzSet("rbac", "tried"))
+    admin.apply(AuthzSet("rbac", "tried"))
     admin.log_in("ann")
     here = space(admin)
     assert [grant.role for grant in grants_held_by(admin.catalogue.state, "user-3")] == [

@@ -42,7 +42,7 @@ def busy(talking):
     """A running trial, one of whose two members is not there, and services that have nothing to tell."""
     wanted, placed, started = story.running(1)
     two = (scheduler.Part("w-1", (0,), 0), scheduler.Part("w-2", (0,), 1))
-    talking.given(wanted, msgspec.structs.replace(placed, parts=two), started)
+    talking.apply(wanted, msgspec.structs.replace(placed, parts=two), started)
     talking.run(say(talking, 0, "first"))
     talking.peers.values |= {
         queries.LogFields: {

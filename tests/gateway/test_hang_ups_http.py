@@ -31,13 +31,13 @@ def running(tmp_path):
     started.close()
 
 
-async def restless(running, chance, seen):
+async def restless(running, chance, positions):
     """Open one stream after the other, and hang up after 1 to 60 ms."""
     token = running.client.headers["Authorization"]
     for _ in range(EACH):
         path = chance.choice(STREAMS)
         head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {token}"
-        head += f"\r\nLast-Event-ID: {chance.choice(seen)}"
+        head += f"\r\nLast-Event-ID: {chance.choice(positions)}"
         with contextlib.suppress(OSError):
             _, writer = await asyncio.open_connection("127.0.0.1", running.port)
             writer.write(f"{head}\r\n\r\n".encode())
@@ -61,8 +61,10 @@ def test_who_opens_streams_and_hangs_up_freezes_nobody(running):
 
     async def work():
         await running.append(story.created(1), story.trial_created(1), *story.running(1))
-        seen = [1, 2, 5, 50, 5000]
-        clients = [asyncio.create_task(restless(running, random.Random(n), seen)) for n in range(CLIENTS)]
+        positions = [1, 2, 5, 50, 5000]
+        clients = [
+            asyncio.create_task(restless(running, random.Random(n), positions)) for n in range(CLIENTS)
+        ]
         for id in range(2, 2 + PORTIONS):
             await running.append(story.created(id))
             await asyncio.sleep(0.02)

@@ -98,7 +98,7 @@ def test_a_large_context_is_stored_as_a_small_one_and_is_one_request(gateway, el
 @pytest.mark.parametrize(
     ("files", "reason"),
     [
-        ([file("../x", bytes(400_000))], "lies outside of it"),
+        ([file("../x", bytes(400_000))], "is outside of it"),
         ([file("x", bytes(400_000)) | {"content": "?" * 400_000}], "is not base64"),
         ([{"path": "x" * 400_000, "mode": "?"}], "modelDefinition.0.mode"),
     ],

@@ -50,16 +50,16 @@ def test_they_follow_every_change(before, after):
 
 
 def test_a_request_looks_at_what_has_changed_alone():
-    state, seen = SimpleNamespace(experiments={}), []
-    names = HeldNames(lambda experiment: seen.append(experiment.id) or experiment.labels)
+    state, visited = SimpleNamespace(experiments={}), []
+    names = HeldNames(lambda experiment: visited.append(experiment.id) or experiment.labels)
     for id in range(1, 101):
         change(state, id, (1, ("a",)))
     assert names.count(state, {1}.__contains__) == {"a": 100}
-    seen.clear()
+    visited.clear()
     change(state, 7, (1, ("b",)))
     names.on_records_changed([("experiments", 7)])
     assert names.count(state, {1}.__contains__) == {"a": 99, "b": 1}
-    assert seen == [7]
+    assert visited == [7]
 
 
 def test_another_state_begins_anew():
@@ -72,23 +72,23 @@ def test_another_state_begins_anew():
 
 
 def test_what_is_asked_again_after_changes_is_current(gateway):
-    def asked():
+    def names_and_rows():
         labels = gateway.get("/api/v1/experiment/labels")["labels"]
         columns = gateway.get("/api/v1/projects/1/columns")["columns"]
         rows = gateway.get("/api/v1/experiments-search")["experiments"]
         hparams = [column["column"] for column in columns if column["column"].startswith("hp.")]
         return labels, hparams, [row["experiment"]["id"] for row in rows]
 
-    gateway.given(story.created(1, labels=["good"], hyperparameters={"lr": {"type": "const", "val": 0.1}}))
-    assert asked() == (["good"], ["hp.lr"], [1])
-    gateway.given(story.created(2, labels=["bad"], hyperparameters={"depth": {"type": "const", "val": 2}}))
-    assert asked() == (["bad", "good"], ["hp.depth", "hp.lr"], [2, 1])
-    gateway.given(story.created(3, labels=["good"], hyperparameters={}))
-    assert asked() == (["good", "bad"], ["hp.depth", "hp.lr"], [3, 2, 1])
+    gateway.apply(story.created(1, labels=["good"], hyperparameters={"lr": {"type": "const", "val": 0.1}}))
+    assert names_and_rows() == (["good"], ["hp.lr"], [1])
+    gateway.apply(story.created(2, labels=["bad"], hyperparameters={"depth": {"type": "const", "val": 2}}))
+    assert names_and_rows() == (["bad", "good"], ["hp.depth", "hp.lr"], [2, 1])
+    gateway.apply(story.created(3, labels=["good"], hyperparameters={}))
+    assert names_and_rows() == (["good", "bad"], ["hp.depth", "hp.lr"], [3, 2, 1])
 
 
 def test_a_configuration_is_shown_with_changes_that_what_was_submitted_lacks(gateway):
-    gateway.given(
+    gateway.apply(
         story.created(1), searcher.ExperimentRevised(1, {"checkpoint_storage.save_trial_best": 7}, "s")
     )
     shown = gateway.get("/api/v1/experiments/1")["experiment"]["config"]

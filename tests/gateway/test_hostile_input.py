@@ -35,7 +35,7 @@ BODIES = {
 @pytest.fixture
 def gateway(gateway):
     gateway.log_in("admin")
-    gateway.given(story.worker_here(), story.created(1), story.trial_created(1), *story.running(1))
+    gateway.apply(story.worker_here(), story.created(1), story.trial_created(1), *story.running(1))
     return gateway
 
 

@@ -91,11 +91,11 @@ class Front:
 
     def __init__(self, gateway):
         self.gateway, self.answer = gateway, OK_ANSWER
-        gateway.given(story.worker_here(slots=4))
-        gateway.given(story.created(1), story.trial_created(1))
+        gateway.apply(story.worker_here(slots=4))
+        gateway.apply(story.created(1), story.trial_created(1))
         board = gateway.post("/api/v1/tensorboards", {"config": {}, "experimentIds": [1]})["tensorboard"]
         self.id, self.allocation = board["id"], f"{board['id']}.1"
-        gateway.given(story.placed(self.allocation, "TENSORBOARD"))
+        gateway.apply(story.placed(self.allocation, "TENSORBOARD"))
         self.token = gateway.client.headers["Authorization"].encode()
 
     async def open(self):

@@ -35,9 +35,9 @@ def test_owners_of_workspaces_administer_them_when_roles_begin_to_count(gateway)
     for owner, name in (("ann", "one"), ("ann", "two"), ("ben", "three"), ("admin", "four"), ("ben", "five")):
         gateway.log_in(owner)
         made[name] = gateway.post("/api/v1/workspaces", {"name": name})["workspace"]["id"]
-    gateway.given(RolesSet("user-3", (Grant("Viewer"),), "tried"))
+    gateway.apply(RolesSet("user-3", (Grant("Viewer"),), "tried"))
     # What was given for the time when roles count is what is wanted.
-    gateway.given(RolesSet("user-4", (Grant("Editor", made["five"]),), "tried"))
+    gateway.apply(RolesSet("user-4", (Grant("Editor", made["five"]),), "tried"))
     state_it(gateway, "rbac")
     held = {name: set(held_roles.grants) for name, held_roles in gateway.catalogue.state.roles.items()}
     administers = {name: Grant("WorkspaceAdmin", id) for name, id in made.items()}

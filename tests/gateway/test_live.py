@@ -32,7 +32,7 @@ def _run(work):
     return asyncio.run(work)
 
 
-def _seen(running):
+def _answers(running):
     paths = ("experiments", "experiments/1", "agents", "tasks", "workspaces")
     answers = [running.client.get(f"/api/v1/{path}") for path in paths]
     assert all(answer.status_code == 200 for answer in answers), [answer.text for answer in answers]
@@ -48,12 +48,12 @@ def test_a_lost_database_comes_back_from_the_log(running):
     running.start().log_in()
     _run(running.append(story.worker_here(), story.created(1), story.trial_created(1), *story.running(1)))
     eventually(lambda: running.client.get("/tasks").json(), "the catalogue")
-    before = _seen(running)
+    before = _answers(running)
     assert running.stop() == 0
     for path in running.folder.glob("gateway.db*"):
         path.unlink()
     running.start()
-    assert _seen(running) == before
+    assert _answers(running) == before
     running.client.post("/api/v1/auth/logout")
     assert running.client.get("/api/v1/me").status_code == 401
     running.stop()

@@ -56,35 +56,35 @@ def page(gateway):
 
 def test_a_page_is_notified_of_its_topics_only(gateway, page):
     first, second = page("experiments", "experiment.1", "experiment.2"), page("experiment.2", "cluster")
-    gateway.given(story.created(1))
+    gateway.apply(story.created(1))
     assert first.next_topics() == {"experiments", "experiment.1"}
-    gateway.given(story.created(2))
+    gateway.apply(story.created(2))
     assert first.next_topics() == {"experiments", "experiment.2"}
     assert second.next_topics() == {"experiment.2"}
-    gateway.given(story.worker_here())
+    gateway.apply(story.worker_here())
     assert second.next_topics() == {"cluster"}
 
 
 def test_trials_and_checkpoints_concern_their_experiment(gateway, page):
-    gateway.given(story.created(1))
+    gateway.apply(story.created(1))
     subscriber = page("experiment.1", "trial.1", "queue")
-    gateway.given(story.trial_created(1), story.stored(1, "c-1", 10), story.run_requested(1))
+    gateway.apply(story.trial_created(1), story.stored(1, "c-1", 10), story.run_requested(1))
     assert subscriber.next_topics() == {"experiment.1", "trial.1", "queue"}
 
 
 def test_many_changes_become_one_notification(gateway, page):
     subscriber = page("experiments")
-    gateway.given(*(story.created(id) for id in range(1, 50)))
+    gateway.apply(*(story.created(id) for id in range(1, 50)))
     assert subscriber.next_topics() == {"experiments"}
     assert not subscriber._events.ag_running
 
 
 def test_an_event_tells_all_that_its_id_stands_for(gateway, page, monkeypatch):
     subscriber = page("experiment.1", "experiment.2")
-    asked, turn = asyncio.Event(), asyncio.Event()
+    subscribed, turn = asyncio.Event(), asyncio.Event()
 
     async def take():
-        asked.set()
+        subscribed.set()
         await turn.wait()
 
     monkeypatch.setattr(gateway.backend.live._turns, "take", take)
@@ -95,10 +95,10 @@ def test_an_event_tells_all_that_its_id_stands_for(gateway, page, monkeypatch):
         return telling
 
     telling = gateway.run(begin())
-    gateway.given(story.created(1))
-    gateway.run(asked.wait())
+    gateway.apply(story.created(1))
+    gateway.run(subscribed.wait())
     # Another change, while many others are told of theirs.
-    gateway.given(story.created(2))
+    gateway.apply(story.created(2))
     turn.set()
     event = gateway.run(telling).decode()
     again = Page(gateway, "experiment.1", "experiment.2", after=int(event.split()[1]))
@@ -109,7 +109,7 @@ def test_an_event_tells_all_that_its_id_stands_for(gateway, page, monkeypatch):
 
 def test_reports_are_notified_twice(gateway, page, monkeypatch):
     monkeypatch.setattr(series, "REPEAT_S", 1.0)
-    gateway.given(story.created(1), story.trial_created(1))
+    gateway.apply(story.created(1), story.trial_created(1))
     subscriber = page("trial.1.series")
 
     gateway.run(gateway.journal.append(Draft(subjects.reports(1), b"{}", "r-1")))
@@ -145,7 +145,7 @@ def test_a_logged_out_page_gets_no_more_notifications(gateway, monkeypatch):
     subscriber = Page(gateway, "experiments", recheck=recheck)
     assert subscriber.next_topics() == {"experiments"}
     for id in (1, 2):
-        gateway.given(story.created(id))
+        gateway.apply(story.created(id))
         fields = subscriber.fields()
     assert fields["event"] == "ended"
     assert "this session is closed" in fields["data"]
@@ -156,7 +156,7 @@ def test_a_logged_out_page_gets_no_more_notifications(gateway, monkeypatch):
 
 def test_a_failed_read_of_reports_begins_again(gateway, page, monkeypatch):
     monkeypatch.setattr(series, "RETRY_S", 0.05)
-    gateway.given(story.created(1), story.trial_created(1))
+    gateway.apply(story.created(1), story.trial_created(1))
     bounds, failures = gateway.journal.bounds, [ValueError("never heard of"), asyncio.CancelledError()]
 
     async def failing(stream):
@@ -178,14 +178,14 @@ def test_a_reconnected_page_is_notified_of_what_it_missed_by_any_gateway(gateway
     (tmp_path / "other").mkdir()
     other = Harness(tmp_path / "other", replica_of=gateway)
     topics = ("experiments", "experiment.1", "experiment.2", "cluster", "trial.1.series")
-    gateway.given(story.created(1), story.trial_created(1))
+    gateway.apply(story.created(1), story.trial_created(1))
     subscriber = Page(gateway, *topics)
     assert subscriber.next_topics() == set(topics)
     subscriber.close()
-    gateway.given(story.created(2))
+    gateway.apply(story.created(2))
     again = Page(other, *topics, after=subscriber.last_id)
     assert again.next_topics() == {"experiments", "experiment.2", "trial.1.series"}
-    gateway.given(story.worker_here())
+    gateway.apply(story.worker_here())
     assert again.next_topics() == {"cluster"}
     again.close()
     nothing = Page(gateway, *topics, after=again.last_id)
@@ -200,7 +200,7 @@ def test_a_page_that_missed_too_many_changes_is_notified_of_all_its_topics(gatew
     subscriber = Page(gateway, *topics)
     subscriber.next_topics()
     for id in range(1, 5):
-        gateway.given(story.created(id))
+        gateway.apply(story.created(id))
     again = Page(gateway, *topics, after=subscriber.last_id)
     assert again.next_topics() == set(topics)
     for each in (subscriber, again):
@@ -219,7 +219,7 @@ def test_a_reader_that_does_not_read_holds_no_more_than_its_topics(gateway):
 
 
 def test_a_thousand_readers_take_little(gateway):
-    gateway.given(*(story.created(id) for id in range(1, 11)))
+    gateway.apply(*(story.created(id) for id in range(1, 11)))
     live = gateway.backend.live
     tracemalloc.start()
     try:
@@ -229,7 +229,7 @@ def test_a_thousand_readers_take_little(gateway):
         readers = [live.events(topics) for _ in range(1000)]
         for reader in readers:
             gateway.run(anext(reader))
-        gateway.given(*(story.worker_here(),))
+        gateway.apply(*(story.worker_here(),))
         used = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()

@@ -20,7 +20,7 @@ from tests.gateway.talking import say
 @pytest.fixture
 def unsaved(gateway):
     """A gateway that saves nothing from here on."""
-    gateway.given(story.worker_here(), story.worker_here("w-2"), story.created(1))
+    gateway.apply(story.worker_here(), story.worker_here("w-2"), story.created(1))
     gateway.runner._saver._is_leader = lambda: False
     return gateway
 
@@ -49,12 +49,12 @@ def test_a_run_that_has_just_begun_is_still_waited_for(unsaved):
 
     async def work():
         await fold(unsaved, story.trial_created(1), story.run_requested(1), placed, story.started(1))
-        asked = asyncio.create_task(unsaved.client.get(path))
+        request = asyncio.create_task(unsaved.client.get(path))
         while not len(unsaved.catalogue.waiters):
             await asyncio.sleep(0)
         await load_anew(unsaved)
         await fold(unsaved, second)
-        return await asked
+        return await request
 
     answer = unsaved.run(work())
     assert (answer.status_code, answer.json()["rendezvousInfo"]["slots"]) == (200, [1, 1])
@@ -88,7 +88,7 @@ def test_a_log_is_followed_beyond_it(unsaved):
 
 
 def test_a_log_does_not_look_complete_where_nobody_can_say_whether_its_task_is_over(gateway):
-    gateway.given(story.worker_here(), story.created(1), story.trial_created(1), *story.running(1))
+    gateway.apply(story.worker_here(), story.created(1), story.trial_created(1), *story.running(1))
 
     def is_over(state):
         if state.experiments[1].notes:

@@ -155,8 +155,8 @@ def test_a_password_of_a_version_before_is_renewed_when_it_is_used(gateway):
 
     sent, salt = client_hash("pw"), bytes(range(16))
     old = hashlib.scrypt(sent.encode(), salt=salt, n=2**14, r=8, p=1, maxmem=2**26).hex()
-    gateway.given(UserSet(user_id=3, username="ann", reason="x"))
-    gateway.given(PasswordSet(user_id=3, salt=salt.hex(), hashed=old, reason="x"))
+    gateway.apply(UserSet(user_id=3, username="ann", reason="x"))
+    gateway.apply(PasswordSet(user_id=3, salt=salt.hex(), hashed=old, reason="x"))
     assert try_to_log_in(gateway, "ann", "other").status_code == 401
     assert gateway.catalogue.state.users[3].password.hashed == old
     token = try_to_log_in(gateway, "ann", "pw").json()["token"]

@@ -54,8 +54,10 @@ def test_a_log_longer_than_a_page_is_read_whole_or_up_to_a_limit(talking):
 
 
 def test_filters_are_handed_on(talking):
-    asked = []
-    talking.peers.values[queries.LogPage] = lambda query: asked.append(query) or {"lines": [], "through": 0}
+    questions = []
+    talking.peers.values[queries.LogPage] = lambda query: (
+        questions.append(query) or {"lines": [], "through": 0}
+    )
     talking.lines(
         PATH,
         agentIds="w-1",
@@ -67,7 +69,7 @@ def test_filters_are_handed_on(talking):
         timestamp_after="2023-11-14T23:13:20+01:00",
         searchText="x",
     )
-    (query,) = asked
+    (query,) = questions
     assert query.worker_ids == ["w-1"]
     assert query.ranks == [-1, 2]
     assert query.levels == ["ERROR", "CRITICAL"]
@@ -77,12 +79,14 @@ def test_filters_are_handed_on(talking):
 
 
 def test_containers_are_known_by_allocation_and_worker(talking):
-    asked = []
-    talking.peers.values[queries.LogPage] = lambda query: asked.append(query) or {"lines": [], "through": 0}
+    questions = []
+    talking.peers.values[queries.LogPage] = lambda query: (
+        questions.append(query) or {"lines": [], "through": 0}
+    )
     (task,) = talking.get("/tasks").values()
     talking.lines(PATH, containerIds=task["resources"][0]["container_id"])
     talking.lines(PATH, containerIds="unknown")
-    assert [(query.allocation_ids, query.worker_ids) for query in asked] == [
+    assert [(query.allocation_ids, query.worker_ids) for query in questions] == [
         (["1.r1.1"], ["w-1"]),
         (["unknown"], []),
     ]
@@ -165,7 +169,7 @@ def test_lines_that_the_metrics_service_has_not_read_yet_are_followed_too(watche
 
 def test_following_a_trial_that_is_over_ends_at_once(watched):
     watched.run(say(watched, 0, "all there is"))
-    watched.given(story.allocation_ended(1), story.trial_ended(1))
+    watched.apply(story.allocation_ended(1), story.trial_ended(1))
 
     async def script():
         return None
@@ -179,7 +183,7 @@ def test_the_log_of_a_trial_that_is_over_is_whole_before_it_is_stored(watched):
     watched.run(say(watched, 1, "in the log only"))
     watched.stored_through = 1
     assert _texts(watched.lines(PATH)) == ["stored\n"]
-    watched.given(story.allocation_ended(1), story.trial_ended(1))
+    watched.apply(story.allocation_ended(1), story.trial_ended(1))
     assert _texts(watched.lines(PATH)) == ["stored\n", "in the log only\n"]
 
 
@@ -219,7 +223,7 @@ def test_a_reader_who_logs_out_is_cut_off(watched, monkeypatch):
 
 def test_a_task_has_the_same_log(watched):
     watched.run(say(watched, 0, "hello"))
-    watched.given(story.allocation_ended(1), story.trial_ended(1))
+    watched.apply(story.allocation_ended(1), story.trial_ended(1))
     for params in ({}, {"follow": "true"}):
         (line,) = watched.lines("/api/v1/tasks/1.r1/logs", **params)
         assert line["result"]["taskId"] == "1.r1"

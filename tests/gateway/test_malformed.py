@@ -37,8 +37,8 @@ SENSELESS = {200, 307, 400, 401, 403, 404, 405, 409, 413, 501, 503}
 def busy(gateway):
     """Experiment 1 runs; everybody else's services are away."""
     gateway.log_in("admin")
-    gateway.given(story.worker_here(), story.created(1), story.trial_created(1), *story.running(1))
-    gateway.given(story.stored(1, "c-1", 10))
+    gateway.apply(story.worker_here(), story.created(1), story.trial_created(1), *story.running(1))
+    gateway.apply(story.stored(1, "c-1", 10))
     for query in list(queries.OWNER_OF):
         gateway.peers.values[query] = AWAY
     return gateway

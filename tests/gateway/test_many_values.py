@@ -68,7 +68,7 @@ def test_whatever_a_part_holds_it_is_counted_once_through(start, unit):
 @pytest.fixture
 def gateway(gateway):
     gateway.log_in("admin")
-    gateway.given(story.worker_here(), story.created(1), story.trial_created(1), *story.running(1))
+    gateway.apply(story.worker_here(), story.created(1), story.trial_created(1), *story.running(1))
     gateway.peers.values[ReportVerdict] = lambda query: ""
     return gateway
 

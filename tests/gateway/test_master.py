@@ -23,7 +23,7 @@ from tests.gateway import stories as story
 @pytest.fixture
 def story_told(gateway):
     """Three events behind a first decision, by which the intake leads."""
-    gateway.given(story.created(1), story.trial_created(1), story.run_requested(1))
+    gateway.apply(story.created(1), story.trial_created(1), story.run_requested(1))
     return gateway
 
 
@@ -40,7 +40,7 @@ def test_every_event_is_a_line(story_told):
 
 
 def test_what_leads_a_batch_of_decisions_is_none(story_told):
-    story_told.given(Decision("searcher", 3, 1, "r"))
+    story_told.apply(Decision("searcher", 3, 1, "r"))
     assert [entry["id"] for entry in messages(story_told)] == [2, 3, 4]
 
 
@@ -71,7 +71,7 @@ def test_the_configuration_is_for_administrators(gateway):
 
 
 def test_what_lines_differ_in(gateway):
-    gateway.given(story.created(1), story.trial_created(1))
+    gateway.apply(story.created(1), story.trial_created(1))
     gateway.peers.values[queries.LogFields] = {
         "places": [["1.r1.1", "w-1"], ["1.r1.1", ""]],
         "ranks": [None, 0, 1],
@@ -86,9 +86,9 @@ def test_what_lines_differ_in(gateway):
 
 
 def test_what_retention_would_delete(gateway):
-    gateway.given(story.created(1), story.trial_created(1), story.stored(1, "c-1", 10))
-    asked = []
-    gateway.peers.values[queries.PreviewRetention] = lambda query: asked.append(query) or ["c-1", "gone"]
+    gateway.apply(story.created(1), story.trial_created(1), story.stored(1, "c-1", 10))
+    questions = []
+    gateway.peers.values[queries.PreviewRetention] = lambda query: questions.append(query) or ["c-1", "gone"]
     path = "/experiments/1/preview_gc?save_experiment_best=1&save_trial_best=2&save_trial_latest=3"
     answer = gateway.send("GET", path).json()
     assert [row["uuid"] for row in answer["checkpoints"]] == ["c-1"]
@@ -104,14 +104,14 @@ def test_what_retention_would_delete(gateway):
         "ValidationMetrics": {},
         "Resources": {name: int(size) for name, size in checkpoint["resources"].items()},
     }
-    assert (asked[0].experiment_best, asked[0].trial_best, asked[0].trial_latest) == (1, 2, 3)
+    assert (questions[0].experiment_best, questions[0].trial_best, questions[0].trial_latest) == (1, 2, 3)
     assert gateway.send("GET", path.replace("best=1", "best=-1")).status_code == 400
 
 
 def test_messages_that_nobody_can_read_are_listed_with_their_positions(story_told):
     story_told.run(story_told.journal.append(Draft("control.searcher.trial.1.announced", b"{", "broken")))
     story_told.settle()
-    story_told.given(story.created(2))
+    story_told.apply(story.created(2))
     answer = story_told.get("/api/v1/master/parked")
     row = {"position": 5, "subject": "control.searcher.trial.1.announced", "reason": "damaged"}
     assert answer == {"unreadable": [row], "more": False, "parked": [], "standing": []}

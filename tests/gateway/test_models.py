@@ -13,8 +13,8 @@ UUIDS = ("c-1", "c-2")
 @pytest.fixture
 def registry(gateway):
     """Model 1 `digits`, and two checkpoints."""
-    gateway.given(story.created(1), story.trial_created(1, lr=0.1))
-    gateway.given(story.stored(1, UUIDS[0], 10), story.stored(1, UUIDS[1], 20))
+    gateway.apply(story.created(1), story.trial_created(1, lr=0.1))
+    gateway.apply(story.stored(1, UUIDS[0], 10), story.stored(1, UUIDS[1], 20))
     body = {"name": "digits", "description": "reads digits", "labels": ["a", "b"], "metadata": {"k": 1}}
     made = gateway.post("/api/v1/models", body)["model"]
     assert (made["id"], made["numVersions"], made["username"], made["workspaceId"]) == (1, 0, "determined", 1)
@@ -46,7 +46,7 @@ def test_names_that_are_refused(registry, name, status, message):
 
 
 @pytest.mark.parametrize(
-    ("asked", "names"),
+    ("name_filter", "names"),
     [
         ("mnist", ["mnist"]),  # the published client looks up models by name so, and must find one
         ("mnist2", ["mnist2"]),
@@ -64,10 +64,10 @@ def test_names_that_are_refused(registry, name, status, message):
         ("%n%n%", []),
     ],
 )
-def test_models_are_found_by_their_whole_name_or_by_a_pattern(registry, asked, names):
+def test_models_are_found_by_their_whole_name_or_by_a_pattern(registry, name_filter, names):
     for name in ("mnist", "mnist2", "xmnist2", "MNIST", "50%"):
         registry.post("/api/v1/models", {"name": name})
-    assert [model["name"] for model in registry.get("/api/v1/models", name=asked)["models"]] == names
+    assert [model["name"] for model in registry.get("/api/v1/models", name=name_filter)["models"]] == names
 
 
 def test_a_pattern_costs_no_more_than_the_names_it_is_compared_with(registry, longest_turn):

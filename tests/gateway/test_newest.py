@@ -88,7 +88,7 @@ def test_a_token_made_at_one_gateway_opens_the_other_one_for_large_requests_too(
 
 
 def test_what_is_known_is_shown_while_the_broker_is_away(gateway):
-    gateway.given(story.created(1)).let_in()
+    gateway.apply(story.created(1)).let_in()
 
     async def away():
         raise OutcomeUnknown("nobody answers")
@@ -189,7 +189,7 @@ def test_a_gateway_that_shares_a_database_shows_what_another_one_wrote_there(gat
 
     other.runner._fold_portion = fold_when_it_may
     try:
-        gateway.given(story.created(1)).given(story.created(2))
+        gateway.apply(story.created(1)).apply(story.created(2))
         # Position 1 is the intake's. What is folded from here on the other one has saved, with more, so that
         # this one may not.
         gates[2].set()
@@ -207,7 +207,7 @@ def test_a_gateway_that_shares_a_database_shows_what_another_one_wrote_there(gat
 def test_rows_that_another_gateway_wrote_wait_for_their_records(gateway, slow, tmp_path):
     slow.let_in("admin")
     slow.catalogue._database, slow.catalogue._saver = gateway.database, _Ahead(gateway)
-    gateway.given(story.created(1))
+    gateway.apply(story.created(1))
     soon(slow)
     listed = slow.run(slow.catalogue.read(lambda c: [row.id for row in c.execute(sa.select(EXPERIMENTS))]))
     assert listed == [1]

@@ -24,11 +24,11 @@ def paths(gateway):
 
 @pytest.mark.parametrize("value", VALUES, ids=ascii)
 def test_no_id_of_any_form_is_an_internal_error(gateway, value):
-    gateway.given(story.created(1), story.trial_created(1))
-    asked = paths(gateway)
-    assert len(asked) > 100
+    gateway.apply(story.created(1), story.trial_created(1))
+    routes = paths(gateway)
+    assert len(routes) > 100
     failed = []
-    for method, path in asked:
+    for method, path in routes:
         body = {} if method in ("POST", "PUT", "PATCH") else None
         answer = gateway.send(method, re.sub(r"\{[^}]+\}", quote(value, safe=""), path), body)
         if answer.status_code == 500:

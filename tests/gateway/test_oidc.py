@@ -35,15 +35,15 @@ def test_the_next_time_it_is_the_same_account_whatever_they_are_called_now(gatew
 
 
 def test_the_browser_proves_that_it_is_the_one_that_began(gateway, liar):
-    asked = begin(gateway)
-    assert asked["code_challenge_method"] == "S256"
-    assert asked["scope"] == "openid profile email"
-    assert asked["redirect_uri"] == "http://gateway/api/v1/auth/oidc/callback"
-    liar.says(asked["nonce"])
-    come_back(gateway, asked["state"])
+    query = begin(gateway)
+    assert query["code_challenge_method"] == "S256"
+    assert query["scope"] == "openid profile email"
+    assert query["redirect_uri"] == "http://gateway/api/v1/auth/oidc/callback"
+    liar.says(query["nonce"])
+    come_back(gateway, query["state"])
     [sent] = liar.server.sent
-    assert sent["redirect_uri"] == asked["redirect_uri"]
-    assert jwt_challenge(sent["code_verifier"]) == asked["code_challenge"]
+    assert sent["redirect_uri"] == query["redirect_uri"]
+    assert jwt_challenge(sent["code_verifier"]) == query["code_challenge"]
     assert liar.server.headers[0]["Authorization"].startswith("Basic ")
 
 
@@ -57,43 +57,43 @@ def jwt_challenge(verifier):
 
 
 def test_another_state_is_refused(gateway, liar):
-    asked = begin(gateway)
-    liar.says(asked["nonce"])
-    for state in ("", "x", asked["state"][:-1]):
+    query = begin(gateway)
+    liar.says(query["nonce"])
+    for state in ("", "x", query["state"][:-1]):
         refused(gateway, come_back(gateway, state))
         begin(gateway)
     assert liar.server.sent == []
 
 
 def test_who_did_not_begin_here_is_refused(gateway, liar):
-    asked = begin(gateway)
-    liar.says(asked["nonce"])
+    query = begin(gateway)
+    liar.says(query["nonce"])
     gateway.client.cookies.clear()
-    assert "not begun here" in refused(gateway, come_back(gateway, asked["state"]))
+    assert "started in another browser" in refused(gateway, come_back(gateway, query["state"]))
     gateway.client.cookies.set("signing_in", "forged", path="/api/v1/auth/oidc")
-    refused(gateway, come_back(gateway, asked["state"]))
+    refused(gateway, come_back(gateway, query["state"]))
     assert liar.server.sent == []
 
 
 def test_who_takes_too_long_begins_again(gateway, liar, monkeypatch):
-    asked = begin(gateway)
-    liar.says(asked["nonce"])
+    query = begin(gateway)
+    liar.says(query["nonce"])
     monkeypatch.setattr(pending, "WITHIN_S", -1.0)
-    assert "too long ago" in refused(gateway, come_back(gateway, asked["state"]))
+    assert "too long ago" in refused(gateway, come_back(gateway, query["state"]))
 
 
 def test_a_code_that_comes_twice_opens_no_second_session(gateway, liar):
     """Whether or not the provider takes it a second time: this one does."""
-    asked = begin(gateway)
-    liar.says(asked["nonce"])
+    query = begin(gateway)
+    liar.says(query["nonce"])
     cookies = dict(gateway.client.cookies)
-    come_back(gateway, asked["state"])
+    come_back(gateway, query["state"])
     assert gateway.send("GET", "/api/v1/me").status_code == 200
     gateway.post("/api/v1/auth/logout")
     gateway.client.cookies.clear()
     for name, value in cookies.items():
         gateway.client.cookies.set(name, value)
-    come_back(gateway, asked["state"])
+    come_back(gateway, query["state"])
     assert gateway.send("GET", "/api/v1/me").status_code == 401
     assert len(gateway.events_of(SessionOpened)) == 1
 
@@ -121,8 +121,8 @@ def test_nobody_is_sent_elsewhere(gateway, liar):
 
 def test_a_refusal_by_the_provider_is_reported_without_quoting_it(gateway, liar):
     liar.server.lies["/token"] = (400, {"error": "<script>", "error_description": "secret"})
-    asked = begin(gateway)
-    text = refused(gateway, come_back(gateway, asked["state"]))
+    query = begin(gateway)
+    text = refused(gateway, come_back(gateway, query["state"]))
     assert "script" not in text
     assert "secret" not in text
     text = refused(gateway, come_back(gateway, begin(gateway)["state"], code="", error="<b>"))
@@ -130,11 +130,11 @@ def test_a_refusal_by_the_provider_is_reported_without_quoting_it(gateway, liar)
 
 
 def test_who_fails_often_waits(gateway, liar, no_time_passes):
-    asked = begin(gateway)
-    codes = {come_back(gateway, asked["state"] + "x").status_code for _ in range(25)}
+    query = begin(gateway)
+    codes = {come_back(gateway, query["state"] + "x").status_code for _ in range(25)}
     assert codes == {401, 429}
     sent = len(liar.server.sent)
-    last = come_back(gateway, asked["state"])
+    last = come_back(gateway, query["state"])
     assert last.status_code == 429
     assert int(last.headers["retry-after"]) > 0
     assert len(liar.server.sent) == sent

@@ -25,14 +25,14 @@ def test_an_account_with_a_password_is_not_taken_over(gateway, liar):
     for name in ("admin", "determined", "ADMIN"):
         text = refused(gateway, sign_in(gateway, liar, preferred_username=name), 403)
         assert "link-with-provider" in text or "cannot be the name" in text
-    gateway.given(user(3, "bob"), user(4, "robert", former=("rob",)))
+    gateway.apply(user(3, "bob"), user(4, "robert", former=("rob",)))
     for name in ("bob", "robert", "rob"):
         refused(gateway, sign_in(gateway, liar, preferred_username=name), 403)
     assert gateway.events_of(SignedIn) == []
 
 
 def test_an_account_that_was_linked_is_taken_by_the_first_of_its_name_and_by_nobody_after(gateway, liar):
-    gateway.given(user(3, "bob", remote=True))
+    gateway.apply(user(3, "bob", remote=True))
     assert sign_in(gateway, liar, preferred_username="bob").status_code == 303
     assert gateway.get("/api/v1/me")["user"]["id"] == 3
     gateway.client.cookies.clear()
@@ -40,20 +40,20 @@ def test_an_account_that_was_linked_is_taken_by_the_first_of_its_name_and_by_nob
     assert answer.status_code == 403
     assert "auth" not in gateway.client.cookies
     # Linked anew, it is taken anew; unlinked, it is not.
-    gateway.given(user(3, "bob"))
+    gateway.apply(user(3, "bob"))
     assert sign_in(gateway, liar, preferred_username="bob").status_code == 403
-    gateway.given(user(3, "bob", remote=True))
+    gateway.apply(user(3, "bob", remote=True))
     assert sign_in(gateway, liar, preferred_username="bob", sub="s-2").status_code == 303
 
 
 def test_who_is_not_active_stays_out(gateway, liar):
     sign_in(gateway, liar)
-    gateway.given(user(3, "ann", remote=True, active=False))
+    gateway.apply(user(3, "ann", remote=True, active=False))
     gateway.client.cookies.clear()
     answer = sign_in(gateway, liar)
     assert (answer.status_code, "user is not active" in answer.text) == (403, True)
     assert "auth" not in gateway.client.cookies
-    gateway.given(user(4, "carl", remote=True, active=False))
+    gateway.apply(user(4, "carl", remote=True, active=False))
     assert sign_in(gateway, liar, preferred_username="carl", sub="s-4").status_code == 403
 
 
@@ -81,7 +81,7 @@ def test_shown_names_deceive_nobody(gateway, liar):
 def test_only_those_with_an_account_where_none_is_made(made, liar):
     gateway = made(oidc_provision=False)
     assert "det user create ann --remote" in refused(gateway, sign_in(gateway, liar), 403)
-    gateway.given(user(3, "ann", remote=True))
+    gateway.apply(user(3, "ann", remote=True))
     assert sign_in(gateway, liar).status_code == 303
 
 
@@ -111,7 +111,7 @@ def test_the_providers_groups_grant_and_revoke_administrator_rights(made, liar):
 def test_the_last_administrator_stays_one(made, liar):
     gateway = made(oidc_admin_groups="ops")
     sign_in(gateway, liar, groups=["ops"])
-    gateway.given(user(1, "admin"))
+    gateway.apply(user(1, "admin"))
     assert sign_in(gateway, liar, groups=[]).status_code == 303
     assert gateway.get("/api/v1/me")["user"]["admin"]
 
@@ -122,8 +122,8 @@ def groups_of(gateway):
 
 def test_the_provider_fills_the_groups_that_it_manages_and_no_others(made, liar):
     gateway = made(oidc_groups="ml=Vision, lab=Vision, ops")
-    gateway.given(GroupSet(group_id=1, name="VISION", members=(2,), reason="made"))
-    gateway.given(GroupSet(group_id=2, name="by hand", members=(2, 3), reason="made"))
+    gateway.apply(GroupSet(group_id=1, name="VISION", members=(2,), reason="made"))
+    gateway.apply(GroupSet(group_id=2, name="by hand", members=(2, 3), reason="made"))
     sign_in(gateway, liar, groups=["lab", "ops", "by hand", "other"])
     assert groups_of(gateway) == {"VISION": (2, 3), "by hand": (2, 3), "ops": (3,)}
     assert gateway.events_of(SignedIn)[-1].groups == ("lab", "ops")
@@ -170,10 +170,10 @@ def test_another_replica_finishes_and_a_new_one_knows_them(made, liar, tmp_path)
     (tmp_path / "other").mkdir()
     other = Harness(tmp_path / "other", first, oidc_issuer=liar.url, oidc_client_id=CLIENT)
     try:
-        asked = begin(first)
-        liar.says(asked["nonce"])
+        query = begin(first)
+        liar.says(query["nonce"])
         other.client.cookies = first.client.cookies
-        assert come_back(other, asked["state"]).status_code == 303
+        assert come_back(other, query["state"]).status_code == 303
         sign_in(first, liar)
         assert {event.user_id for event in first.events_of(SignedIn)} == {3}
     finally:

@@ -32,10 +32,10 @@ def test_a_wrong_claim_is_refused(gateway, liar, claim):
 
 @pytest.mark.parametrize("claim", ["nonce", "aud", "iss", "exp", "sub"])
 def test_a_missing_claim_is_refused(gateway, liar, claim):
-    asked = begin(gateway)
-    liar.says(asked["nonce"])
+    query = begin(gateway)
+    liar.says(query["nonce"])
     del liar.claims[claim]
-    refused(gateway, come_back(gateway, asked["state"]))
+    refused(gateway, come_back(gateway, query["state"]))
 
 
 def test_claims_of_any_kind_are_no_failure(gateway, liar):
@@ -68,9 +68,9 @@ def test_a_new_key_is_asked_for(gateway, liar, monkeypatch):
     before, liar.key = liar.key, RSAKey.generate_key(2048, {"kid": "two"})
     liar.header = {"alg": "RS256", "kid": "two"}
     # A stranger's signature does not make us ask again and again.
-    asked = len(liar.server.paths)
+    requests_before = len(liar.server.paths)
     assert sign_in(gateway, liar).status_code == 401
-    assert "/jwks" not in liar.server.paths[asked:]
+    assert "/jwks" not in liar.server.paths[requests_before:]
     monkeypatch.setattr(provider, "RETRY_S", 0.0)
     assert sign_in(gateway, liar).status_code == 303
     # What the provider no longer shows is no longer believed.
@@ -96,9 +96,9 @@ def test_whatever_a_provider_says_is_no_failure(gateway, liar, path):
         liar.server.lies[path] = lie
         answer = gateway.send("GET", START)
         if answer.status_code == 303:
-            asked = query_of(answer.headers["location"])
-            liar.says(asked["nonce"])
-            answer = come_back(gateway, asked["state"])
+            query = query_of(answer.headers["location"])
+            liar.says(query["nonce"])
+            answer = come_back(gateway, query["state"])
         assert answer.status_code in (401, 502), answer.text
         refused(gateway, answer, answer.status_code)
         if lie is HUGE:

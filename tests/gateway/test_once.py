@@ -94,10 +94,10 @@ def busy(gateway):
     """Experiment 1 with a trial and a checkpoint, the unmanaged experiment 2, a worker, model `old`."""
     gateway.peers.on_command = Searcher(gateway)
     gateway.log_in("admin")
-    gateway.given(story.worker_here(slots=4))
+    gateway.apply(story.worker_here(slots=4))
     gateway.post(f"{API}/experiments", {"config": YAML, "activate": True})
     gateway.post(f"{API}/experiments", {"config": YAML, "unmanaged": True})
-    gateway.given(story.stored(1, "c-1", 10))
+    gateway.apply(story.stored(1, "c-1", 10))
     gateway.post(f"{API}/models", {"name": "old"})
     gateway.post(f"{API}/workspaces", {"name": "old"})
     gateway.post(f"{API}/workspaces/2/projects", {"name": "old"})
@@ -188,6 +188,6 @@ def test_every_owner_answers_what_it_made_before(command):
     rules = owners[commands.OWNER_OF[command]]
     state = rules.state()
     state.creations["r-1"] = RequestResult("k", "d", 7)
-    asked = Anything(Once("r-1", "k", "d"))
-    result = rules.commands[command](state, asked, Call("c", 0.0))
+    request = Anything(Once("r-1", "k", "d"))
+    result = rules.commands[command](state, request, Call("c", 0.0))
     assert (result.value, list(result.events)) == (7, [])

@@ -129,8 +129,8 @@ def test_a_download_asks_nobody_inside_either(gateway, inside):
     uuid = "0b2f6f0e-6f0c-4a39-9a55-0d8ad7ad3a51"
     for id, more in enumerate(({}, {"access_key": None}), 1):
         storage |= {"endpoint_url": inside.url, **more}
-        gateway.given(story.created(id, checkpoint_storage=storage), story.trial_created(id, id))
-        gateway.given(story.stored(id, uuid[:-1] + str(id), 10, id))
+        gateway.apply(story.created(id, checkpoint_storage=storage), story.trial_created(id, id))
+        gateway.apply(story.stored(id, uuid[:-1] + str(id), 10, id))
         answer = gateway.send("GET", f"/checkpoints/{uuid[:-1]}{id}")
         assert (answer.status_code, SECRET in answer.text) == (404, False)
     assert inside.paths == []

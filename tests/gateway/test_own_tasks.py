@@ -15,7 +15,7 @@ from tests.gateway.harness import TASK_KEY, Harness
 
 @pytest.fixture
 def here(gateway):
-    gateway.given(story.worker_here(slots=4))
+    gateway.apply(story.worker_here(slots=4))
     return gateway
 
 
@@ -208,26 +208,28 @@ def test_unknown_ones(here):
 @pytest.fixture
 def board(here):
     """A TensorBoard over experiment 1 and trial 2 of experiment 2."""
-    here.given(story.created(1), story.created(2), story.trial_created(1), story.trial_created(2, 2))
+    here.apply(story.created(1), story.created(2), story.trial_created(1), story.trial_created(2, 2))
     return start(here, {}, "tensorboard", experimentIds=[1], trialIds=[2])["tensorboard"]
 
 
-@pytest.mark.parametrize(("given", "idle_s"), [({}, 300.0), ({"idle_timeout": "2h"}, 7200.0)])
-def test_a_tensorboard_knows_how_long_it_may_stay_unused(here, given, idle_s):
-    here.given(story.created(1))
-    id = start(here, given, "tensorboard", experimentIds=[1])["tensorboard"]["id"]
+@pytest.mark.parametrize(("task_config", "idle_s"), [({}, 300.0), ({"idle_timeout": "2h"}, 7200.0)])
+def test_a_tensorboard_knows_how_long_it_may_stay_unused(here, task_config, idle_s):
+    here.apply(story.created(1))
+    id = start(here, task_config, "tensorboard", experimentIds=[1])["tensorboard"]["id"]
     assert here.catalogue.state.tasks[id].config["tensorboard"]["idle_s"] == idle_s
     wrong = {"config": {"idle_timeout": "soon"}, "experimentIds": [1]}
     assert "config.idle_timeout" in here.refused(400, "POST", "/api/v1/tensorboards", wrong)
 
 
-@pytest.mark.parametrize(("given", "idle_s"), [(None, 600.0), ("1m", 60.0)])
-def test_the_cluster_says_how_long_its_tensorboards_and_notebooks_may_stay_unused(tmp_path, given, idle_s):
+@pytest.mark.parametrize(("idle_timeout", "idle_s"), [(None, 600.0), ("1m", 60.0)])
+def test_the_cluster_says_how_long_its_tensorboards_and_notebooks_may_stay_unused(
+    tmp_path, idle_timeout, idle_s
+):
     gateway = Harness(tmp_path, tensorboard_timeout=600.0, notebook_timeout=600.0)
     try:
         gateway.let_in()
-        gateway.given(story.worker_here(slots=4), story.created(1))
-        config = {"idle_timeout": given}
+        gateway.apply(story.worker_here(slots=4), story.created(1))
+        config = {"idle_timeout": idle_timeout}
         board = start(gateway, config, "tensorboard", experimentIds=[1])["tensorboard"]
         assert submitted(gateway, board["id"]).config["tensorboard"]["idle_s"] == idle_s
         notebook = start(gateway, config, "notebook")["notebook"]
@@ -258,7 +260,7 @@ def test_tensorboards_of_nothing(here, body, status):
 def test_a_task_reports_its_own_address(here, board):
     allocation = f"{board['id']}.1"
     path = f"/api/v1/allocations/{allocation}/proxy_address"
-    here.given(story.placed(allocation, "TENSORBOARD"))
+    here.apply(story.placed(allocation, "TENSORBOARD"))
     token = task_tokens.issue(TASK_KEY, allocation)
     headers = {"Authorization": f"Bearer {token}"}
     for wrong in ("", "host", "host:x", "host:99999", ":80"):
@@ -269,7 +271,7 @@ def test_a_task_reports_its_own_address(here, board):
     shown = here.get(f"/api/v1/tensorboards/{board['id']}")["tensorboard"]
     assert shown["serviceAddress"] == f"/proxy/{board['id']}/"
     assert "does not answer" in here.send("GET", f"/proxy/{board['id']}/x").json()["message"]
-    here.given(
+    here.apply(
         scheduler.AllocationEnded(
             allocation_id=allocation, kind="TENSORBOARD", run=1, outcome="succeeded", reason="over"
         )
@@ -329,14 +331,14 @@ def test_the_key_to_a_shell_is_for_its_owner_and_lies_sealed(here):
     assert here.get(f"/api/v1/shells/{shell['id']}")["shell"]["privateKey"] == shell["privateKey"]
     assert "privateKey" not in here.get("/api/v1/shells")["shells"][0]
     read = here.post("/api/v1/tokens", {"name": "r", "scope": "read"})["token"]
-    seen = here.send(
+    reader_answer = here.send(
         "GET", f"/api/v1/shells/{shell['id']}", headers={"Authorization": f"Bearer {read}"}
     ).json()
-    assert "privateKey" not in seen["shell"]
+    assert "privateKey" not in reader_answer["shell"]
     config = submitted(here, shell["id"]).config
     for place, name in (("shell", "private_key"), ("serves", "host_key")):
         assert config[place][name].startswith("sealed:1:")
-    here.given(UserSet(user_id=8, username="egon", reason="made"))
+    here.apply(UserSet(user_id=8, username="egon", reason="made"))
     here.let_in("egon")
     assert "privateKey" not in here.get(f"/api/v1/shells/{shell['id']}")["shell"]
 
@@ -344,7 +346,7 @@ def test_the_key_to_a_shell_is_for_its_owner_and_lies_sealed(here):
 def test_a_shell_is_ready_once_it_answers_and_says_who_to_log_in_as(here):
     shell = start(here, {}, "shell")["shell"]
     allocation = f"{shell['id']}.1"
-    here.given(story.placed(allocation, "SHELL"), worker.AllocationStarted("w-1", allocation))
+    here.apply(story.placed(allocation, "SHELL"), worker.AllocationStarted("w-1", allocation))
     ready = lambda: here.get(f"/api/v1/tasks/{shell['id']}")["task"]["allocations"][0]["isReady"]  # noqa: E731
     assert not ready()
     path = f"/api/v1/allocations/{allocation}/proxy_address"

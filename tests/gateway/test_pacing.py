@@ -31,8 +31,8 @@ def made(tmp_path):
 
 def many(gateway, count, path=ME, **options):
     async def ask():
-        asked = [gateway.client.get(path, **options) for _ in range(count)]
-        return [answer.status_code for answer in await asyncio.gather(*asked)]
+        requests = [gateway.client.get(path, **options) for _ in range(count)]
+        return [answer.status_code for answer in await asyncio.gather(*requests)]
 
     return gateway.run(ask())
 
@@ -52,13 +52,13 @@ def test_so_many_are_in_hand_as_many_wait_and_the_others_come_again(made, monkey
     monkeypatch.setattr(Pacing, "_turn", slow)
 
     async def ask():
-        asked = [asyncio.ensure_future(gateway.client.get(ME)) for _ in range(10)]
-        done, _ = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        requests = [asyncio.ensure_future(gateway.client.get(ME)) for _ in range(10)]
+        done, _ = await asyncio.wait(requests, return_when=asyncio.FIRST_COMPLETED)
         while len(done) < 4:
-            done, _ = await asyncio.wait(asked, timeout=0.01)
+            done, _ = await asyncio.wait(requests, timeout=0.01)
         held = len(inside), admission(gateway).queued
         open_.set()
-        return held, await asyncio.gather(*asked)
+        return held, await asyncio.gather(*requests)
 
     held, answers = gateway.run(ask())
     assert held == (3, 3)
@@ -82,12 +82,14 @@ def test_another_client_does_not_wait_for_it(made, monkeypatch):
     monkeypatch.setattr(Pacing, "_turn", slow)
 
     async def ask():
-        asked = [asyncio.ensure_future(gateway.client.get(ME, headers={"Authorization": mine})) for _ in "ab"]
+        requests = [
+            asyncio.ensure_future(gateway.client.get(ME, headers={"Authorization": mine})) for _ in "ab"
+        ]
         while not admission(gateway).queued:
             await asyncio.sleep(0)
         answer = await gateway.client.get(ME, headers=hers)
         open_.set()
-        await asyncio.gather(*asked)
+        await asyncio.gather(*requests)
         return answer.status_code
 
     assert gateway.run(ask()) == 200

@@ -21,10 +21,10 @@ PAGES = {
 
 def plans(database, page, ways=()):
     """What the database does for each statement of a page, in its own words."""
-    seen = []
+    statements = []
 
     def note(connection, cursor, statement, parameters, context, many):
-        seen.append((statement, parameters))
+        statements.append((statement, parameters))
 
     with database.engine.begin() as connection:
         sqlite = connection.dialect.name == "sqlite"
@@ -38,8 +38,10 @@ def plans(database, page, ways=()):
         explain = "EXPLAIN QUERY PLAN" if sqlite else "EXPLAIN"
         column = 3 if sqlite else 0
         return {
-            statement: [row[column] for row in connection.exec_driver_sql(f"{explain} {statement}", given)]
-            for statement, given in seen
+            statement: [
+                row[column] for row in connection.exec_driver_sql(f"{explain} {statement}", parameters)
+            ]
+            for statement, parameters in statements
         }
 
 

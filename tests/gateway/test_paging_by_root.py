@@ -39,7 +39,7 @@ def lived(id):
 
 
 def add_experiments(gateway):
-    gateway.given(story.worker_here())
+    gateway.apply(story.worker_here())
     for id in range(1, EXPERIMENTS + 1):
         for number, event in enumerate(lived(id)):
             gateway.run(gateway.append(event, at=1_700_000_000.0 + 60 * number))
@@ -48,7 +48,7 @@ def add_experiments(gateway):
                 gateway.settle()
     gateway.settle()
     # One that is not over.
-    gateway.given(story.created(90), searcher.ExperimentActivated(90, "asked"), story.trial_created(900, 90))
+    gateway.apply(story.created(90), searcher.ExperimentActivated(90, "asked"), story.trial_created(900, 90))
     stir(gateway)
     return gateway
 
@@ -56,7 +56,7 @@ def add_experiments(gateway):
 def stir(gateway):
     """What is at rest leaves when something moves."""
     for user in ("a", "b", "c"):
-        gateway.given(searcher.ExperimentRevised(90, {"notes": user}, "asked"))
+        gateway.apply(searcher.ExperimentRevised(90, {"notes": user}, "asked"))
 
 
 @contextlib.contextmanager
@@ -221,13 +221,13 @@ def test_a_script_that_goes_on_reporting_brings_nothing_back(aged):
 
 
 def test_what_happens_to_an_experiment_that_is_away_happens_to_all_of_it(aged):
-    aged.given(checkpoints.MetadataSet("u-10-50", {"a": 1}, "asked"))
+    aged.apply(checkpoints.MetadataSet("u-10-50", {"a": 1}, "asked"))
     assert aged.get("/api/v1/checkpoints/u-10-50")["checkpoint"]["metadata"]["a"] == 1
-    aged.given(story.deleted("u-10-50"), at=LATER)
+    aged.apply(story.deleted("u-10-50"), at=LATER)
     assert aged.get("/api/v1/experiments/1")["experiment"]["checkpointCount"] == 3
-    aged.given(searcher.ExperimentDeleting(2, "asked"))
-    aged.given(searcher.TrialsDeleted(2, (20, 21), ("2.r20", "2.r21"), "asked"))
-    aged.given(searcher.ExperimentDeleted(2, "DELETED", "asked"))
+    aged.apply(searcher.ExperimentDeleting(2, "asked"))
+    aged.apply(searcher.TrialsDeleted(2, (20, 21), ("2.r20", "2.r21"), "asked"))
+    aged.apply(searcher.ExperimentDeleted(2, "DELETED", "asked"))
     for path in ("/api/v1/experiments/2", "/api/v1/trials/20", "/api/v1/checkpoints/u-20-50"):
         assert aged.send("GET", path).status_code == 404
     entries = aged.get("/api/v1/resources/allocation/raw", **HELD)["resourceEntries"]

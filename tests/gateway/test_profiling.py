@@ -14,7 +14,7 @@ from tests.gateway import stories as story
 
 @pytest.fixture
 def running(gateway):
-    gateway.given(story.worker_here(), story.created(1), story.trial_created(1), *story.running(1))
+    gateway.apply(story.worker_here(), story.created(1), story.trial_created(1), *story.running(1))
     return gateway
 
 
@@ -65,8 +65,8 @@ def test_a_time_without_a_zone_is_in_utc_wherever_the_gateway_runs(running, monk
 
 
 def test_what_workers_see_of_processes_has_a_group_of_its_own(running):
-    seen = batch(name="cpu_cores.rank0", gpuUuid="", metricType="PROFILER_METRIC_TYPE_PROCESS")
-    running.post("/api/v1/trials/profiler/metrics", {"batches": [seen]})
+    measured = batch(name="cpu_cores.rank0", gpuUuid="", metricType="PROFILER_METRIC_TYPE_PROCESS")
+    running.post("/api/v1/trials/profiler/metrics", {"batches": [measured]})
     (report_batch,) = reported(running)
     assert [(series.group, list(series.columns)) for series in report_batch.series] == [
         ("profile.process", ["cpu_cores.rank0"])

@@ -52,11 +52,11 @@ def ask():
 
     with TestClient(app) as client:
 
-        def asked(query):
+        def answer_to(query):
             answer = client.get(f"/api/v1/everything?{query}")
             return answer.json() if answer.is_success else answer.json()["error"]["error"]
 
-        yield asked
+        yield answer_to
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ SMALL = "entrypoint: x\nsearcher: {name: single, metric: loss, max_length: 1}\n"
 
 @pytest.fixture
 def busy(gateway):
-    return gateway.given(story.worker_here(), story.created(1), story.created(2))
+    return gateway.apply(story.worker_here(), story.created(1), story.created(2))
 
 
 def update(gateway, *updates):
@@ -94,14 +94,14 @@ def test_workers_and_slots_are_switched(busy):
 
 def test_switches_show_and_outlive_an_absence(busy):
     off = scheduler.SlotSwitched(worker_id="w-1", slot_id=1, enabled=False, reason="asked")
-    busy.given(scheduler.WorkerSwitched(worker_id="w-1", enabled=False, draining=True, reason="asked"), off)
-    busy.given(scheduler.WorkerLost("w-1", "silent"), story.worker_here(session="s-2"))
+    busy.apply(scheduler.WorkerSwitched(worker_id="w-1", enabled=False, draining=True, reason="asked"), off)
+    busy.apply(scheduler.WorkerLost("w-1", "silent"), story.worker_here(session="s-2"))
     (agent,) = busy.get("/api/v1/agents")["agents"]
     assert (agent["enabled"], agent["draining"]) == (False, True)
     assert [slot["enabled"] for slot in agent["slots"].values()] == [False, False]
     assert [slot["draining"] for slot in agent["slots"].values()] == [True, True]
     on = scheduler.WorkerSwitched(worker_id="w-1", enabled=True, draining=False, reason="asked")
-    busy.given(on)
+    busy.apply(on)
     (agent,) = busy.get("/api/v1/agents")["agents"]
     assert [slot["enabled"] for slot in agent["slots"].values()] == [True, False]
     assert [slot["draining"] for slot in agent["slots"].values()] == [False, False]
@@ -109,7 +109,7 @@ def test_switches_show_and_outlive_an_absence(busy):
 
 def test_pools_tell_how_they_schedule(busy):
     settings = scheduler.PoolSettings(scheduler="priority", preemption=True, fitting_policy="worst")
-    busy.given(scheduler.PoolConfigured(pool="gpus", description="fast", settings=settings, reason="asked"))
+    busy.apply(scheduler.PoolConfigured(pool="gpus", description="fast", settings=settings, reason="asked"))
     pools = {pool["name"]: pool for pool in busy.get("/api/v1/resource-pools")["resourcePools"]}
     assert set(pools) == {"default", "gpus"}
     assert pools["gpus"]["schedulerType"] == "SCHEDULER_TYPE_PRIORITY"
@@ -142,9 +142,9 @@ IMAGE = "environment: {image: mine/train:1}"
 )
 def test_an_image_that_no_worker_would_use_is_reported_at_submission(busy, launchers, config, expected):
     for connected in list(busy.catalogue.state.workers.values()):
-        busy.given(worker.WorkerLeft(worker_id=connected.id, session=connected.session))
+        busy.apply(worker.WorkerLeft(worker_id=connected.id, session=connected.session))
     for number, launcher in enumerate(launchers):
-        busy.given(
+        busy.apply(
             worker.WorkerRegistered(
                 worker_id=f"one-{number}",
                 session=f"s{number}",

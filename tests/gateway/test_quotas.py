@@ -18,7 +18,7 @@ def admin(gateway):
     gateway.post("/api/v1/users", {"user": {"username": "ann", "active": True}})
     gateway.post("/api/v1/groups", {"name": "crew", "addUsers": [3]})
     gateway.post("/api/v1/workspaces", {"name": "nlp"})
-    gateway.given(story.worker_here(slots=4))
+    gateway.apply(story.worker_here(slots=4))
     return gateway
 
 
@@ -29,9 +29,9 @@ def give(gateway, holder, **limits):
 
 
 def test_an_administrator_gives_changes_and_takes_back_quotas(admin):
-    given = give(admin, "user-3", slots=4, storageBytes=10**12)
+    quota = give(admin, "user-3", slots=4, storageBytes=10**12)
     none = {"slots": 0, "jobs": 0, "storageBytes": 0}
-    assert given == {
+    assert quota == {
         "holder": "user-3",
         "kind": "user",
         "id": 3,
@@ -41,7 +41,7 @@ def test_an_administrator_gives_changes_and_takes_back_quotas(admin):
         "storageBytes": 10**12,
         "used": none,
     }
-    assert admin.get(QUOTAS)["quotas"] == [given]
+    assert admin.get(QUOTAS)["quotas"] == [quota]
     assert give(admin, "user-3", jobs=2)["slots"] is None
     before = len(admin.events_of(events.QuotaSet))
     give(admin, "user-3", jobs=2)
@@ -103,8 +103,8 @@ def test_it_stands_in_the_audit_trail_in_words(admin):
 def test_quota_usage_lists_what_counts(admin):
     give(admin, "user-3")
     give(admin, "user-3", slots=4, jobs=9, storageBytes=1000)
-    admin.given(story.created(1, user="ann"), story.trial_created(1), story.run_requested(1, slots=2))
-    admin.given(story.assigned(1))
+    admin.apply(story.created(1, user="ann"), story.trial_created(1), story.run_requested(1, slots=2))
+    admin.apply(story.assigned(1))
     stored = trial.CheckpointStored(
         trial_id=1,
         experiment_id=1,
@@ -116,7 +116,7 @@ def test_quota_usage_lists_what_counts(admin):
         metadata={},
         steps_completed=1,
     )
-    admin.given(stored)
+    admin.apply(stored)
     (quota,) = admin.get(QUOTAS)["quotas"]
     assert quota["used"] == {"slots": 2, "jobs": 1, "storageBytes": 300}
 
@@ -129,7 +129,7 @@ def test_one_command_too_many_is_refused_with_what_to_do(admin):
     message = admin.refused(403, "POST", "/api/v1/commands", task)
     assert "user 'ann' has 1 of the 1 jobs" in message
     assert "wait until one of them ends" in message
-    admin.given(
+    admin.apply(
         scheduler.AllocationEnded(
             allocation_id=f"{made['id']}.1", kind="COMMAND", run=1, outcome="killed", reason="over"
         )

@@ -15,7 +15,7 @@ ONE = "/api/v1/experiments/1"
 @pytest.fixture
 def three(gateway):
     """Three experiments; changes that are asked for come true."""
-    gateway.given(*(story.created(id, name=f"name {id}", labels=["a"]) for id in (1, 2, 3)))
+    gateway.apply(*(story.created(id, name=f"name {id}", labels=["a"]) for id in (1, 2, 3)))
 
     async def obey(command):
         match command:
@@ -104,7 +104,7 @@ def test_what_makes_no_sense_changes_nothing(three, body, message):
 
 
 def test_what_has_ended_has_no_place_in_the_queue(three):
-    three.given(searcher.ExperimentEnded(1, "COMPLETED", "done"))
+    three.apply(searcher.ExperimentEnded(1, "COMPLETED", "done"))
     for share in ({"weight": 2}, {"priority": 3}, {"maxSlots": None}):
         message = three.refused(400, "PATCH", "/api/v1/experiments/1", {"notes": "n", "resources": share})
         assert message == "experiment 1 is COMPLETED: it has no place in the queue any more"
@@ -118,7 +118,7 @@ def test_unknown_experiments_are_not_found(three):
 
 
 def test_archived_ones_are_out_of_the_list_that_is_asked_for(three):
-    three.given(searcher.ExperimentArchived(2, True, "archived by ann"))
+    three.apply(searcher.ExperimentArchived(2, True, "archived by ann"))
     assert three.get("/api/v1/experiments/2")["experiment"]["archived"] is True
     assert [e["id"] for e in three.get("/api/v1/experiments", archived="false")["experiments"]] == [1, 3]
     assert [e["id"] for e in three.get("/api/v1/experiments", archived="true")["experiments"]] == [2]
@@ -133,17 +133,17 @@ def test_archiving_is_asked_of_the_searcher(three, action):
 
 def test_a_deleted_experiment_is_in_no_list(three):
     story_of_2 = [story.trial_created(1, 2), story.run_requested(1, 2), story.allocation_ended(1, 2)]
-    three.given(*story_of_2, searcher.ExperimentEnded(2, "COMPLETED", "done"))
+    three.apply(*story_of_2, searcher.ExperimentEnded(2, "COMPLETED", "done"))
     assert three.send("DELETE", "/api/v1/experiments/2").json() == {}
-    three.given(searcher.ExperimentDeleting(2, "deleted by ann"))
+    three.apply(searcher.ExperimentDeleting(2, "deleted by ann"))
     assert three.get("/api/v1/experiments/2")["experiment"]["state"] == "STATE_DELETING"
-    three.given(searcher.ExperimentDeleted(2, "DELETE_FAILED", "the disk is read-only", (1,)))
+    three.apply(searcher.ExperimentDeleted(2, "DELETE_FAILED", "the disk is read-only", (1,)))
     experiment = three.get("/api/v1/experiments/2")["experiment"]
     assert (experiment["state"], experiment["stateReason"]) == (
         "STATE_DELETE_FAILED",
         "the disk is read-only",
     )
-    three.given(
+    three.apply(
         checkpoints.ExperimentEmptied(2, True, ""), searcher.ExperimentDeleted(2, "DELETED", "", (1,))
     )
     three.refused(404, "GET", "/api/v1/experiments/2")

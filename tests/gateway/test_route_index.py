@@ -97,10 +97,10 @@ def test_answers_are_those_of_the_whole_list():
 
 @pytest.mark.parametrize("path", ["", "/", "*"])
 def test_a_path_without_a_word_is_passed_on(path):
-    seen = []
+    passed_on = []
 
     async def otherwise(scope, receive, send):
-        seen.append(scope["path"])
+        passed_on.append(scope["path"])
 
     asyncio.run(RouteIndex({}, otherwise)({"type": "http", "path": path}, None, None))
-    assert seen == [path]
+    assert passed_on == [path]

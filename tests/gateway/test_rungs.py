@@ -7,7 +7,7 @@ from tests.gateway import stories as story
 
 def test_rungs_by_trial(gateway):
     gateway.log_in("admin")
-    gateway.given(story.created(1))
+    gateway.apply(story.created(1))
     entries = [[7, 0.5, "promoted"], [8, None, "left"]]
     gateway.peers.values[queries.SearchRungs] = {
         "brackets": [[{"length": 4, "waiting": 1, "count": 2, "entries": entries}]]
@@ -24,7 +24,7 @@ def test_rungs_by_trial(gateway):
 
 def test_lean_trials_have_no_statistics(gateway):
     gateway.log_in("admin")
-    gateway.given(story.worker_here(), story.created(1), story.trial_created(1), *story.running(1))
+    gateway.apply(story.worker_here(), story.created(1), story.trial_created(1), *story.running(1))
     summary = {"validation": {"loss": {"count": 1, "last": 1.0, "type": "number"}}}
     gateway.peers.values[queries.TrialSummaries] = {
         "1": {"total_batches": 3, "best_validation": None, "latest_validation": None, "summary": summary}

@@ -22,10 +22,10 @@ API = "/api/v1"
 @pytest.fixture
 def busy(gateway):
     """Two trials run; the script of the first one asks."""
-    gateway.given(stories.created(1))
+    gateway.apply(stories.created(1))
     for id in (1, 2):
-        gateway.given(stories.trial_created(id), operation(1, 10, id), stories.run_requested(id))
-        gateway.given(stories.assigned(id, slot=id - 1), stories.started(id))
+        gateway.apply(stories.trial_created(id), operation(1, 10, id), stories.run_requested(id))
+        gateway.apply(stories.assigned(id, slot=id - 1), stories.started(id))
     show_token(gateway, "1.r1.1")
     gateway.peers.values[queries.ReportVerdict] = lambda query: verdict(gateway, query)
     return gateway
@@ -238,10 +238,10 @@ def test_where_everybody_is(busy):
     show_token(busy, "1.r3.1")
     parts = (scheduler.Part("w-1", (0, 1), 0), scheduler.Part("w-2", (0,), 1))
     for name, address in (("w-1", "10.0.0.1"), ("w-2", "10.0.0.2")):
-        busy.given(msgspec.structs.replace(stories.worker_here(name), address=address))
-    busy.given(stories.trial_created(3), stories.run_requested(3))
+        busy.apply(msgspec.structs.replace(stories.worker_here(name), address=address))
+    busy.apply(stories.trial_created(3), stories.run_requested(3))
     assigned = msgspec.structs.replace(stories.assigned(3), parts=parts)
-    busy.given(assigned, stories.started(3))
+    busy.apply(assigned, stories.started(3))
     path = f"{API}/allocations/1.r3.1/resources/1.r3.1-1/rendezvous"
     second = msgspec.structs.replace(stories.started(3), worker_id="w-2")
     answer = both(busy, busy.client.get(path), second)
@@ -278,7 +278,7 @@ def test_of_all_gathers_the_last_whole_one_is_kept_until_the_run_ends(busy):
         assert answer.json()["data"] == ["x" * 1000]
     assert len(state.shares) == len(state.joined) == 1
     assert state.gathered["all"].size_bytes == state.gatherings["1.r1.1"].kept_bytes == 1002
-    busy.given(stories.allocation_ended(1))
+    busy.apply(stories.allocation_ended(1))
     assert not state.shares
     assert not state.joined
     assert not state.gatherings
@@ -376,7 +376,7 @@ def test_what_is_over_or_never_was(busy):
     busy.refused(404, "GET", f"{API}/allocations/1.r9.1/signals/preemption")
     busy.refused(404, "GET", f"{API}/trials/9/searcher/operation")
     busy.log_in()
-    busy.given(stories.trial_created(4))
+    busy.apply(stories.trial_created(4))
     text = busy.refused(400, "POST", f"{API}/trials/4/training_metrics", metrics(loss=1))
     assert "invalid run id, 1 (reported) != 0 (expected)" in text
     early = metrics(loss=1) | {"trialRunId": 0}

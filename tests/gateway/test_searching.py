@@ -18,7 +18,7 @@ FIND = "/api/v1/experiments-search"
 def three(gateway):
     """1 and 3 are good; 2 is archived; 3 is in another project."""
     lr = {"lr": {"type": "const", "val": 0.1}}
-    gateway.given(
+    gateway.apply(
         story.created(1, name="alpha", labels=["good", "a"], hyperparameters=lr),
         story.created(2, name="beta", labels=["bad"], user="admin"),
         story.created(3, name="Gamma", labels=["good"]),
@@ -95,7 +95,7 @@ def test_pages_and_best_trials(three):
 def test_archived_ones_are_left_out_on_demand(three):
     from det_contracts.events import searcher
 
-    three.given(searcher.ExperimentArchived(2, True, "asked"))
+    three.apply(searcher.ExperimentArchived(2, True, "asked"))
     assert matching_ids(three, group("and", showArchived=False)) == [3, 1]
 
 
@@ -154,7 +154,7 @@ def test_unknown_columns_are_refused(three):
 def test_active_is_whatever_an_active_experiment_does(three):
     from det_contracts.events import searcher
 
-    three.given(searcher.ExperimentActivated(1, "asked"), story.run_requested(1))
+    three.apply(searcher.ExperimentActivated(1, "asked"), story.run_requested(1))
     assert matching_ids(three, group("and", leaf("state", "=", "ACTIVE"))) == [1]
     assert matching_ids(three, group("and", leaf("state", "=", "QUEUED"))) == [1]
 
@@ -169,14 +169,14 @@ def test_rows_hold_the_columns_that_are_asked_for(three):
 
 def test_hyperparameters_that_are_searched_for_are_those_of_the_best_trial(gateway):
     lr = {"lr": {"type": "double", "minval": 0, "maxval": 1}, "layers": [1, 2]}
-    gateway.given(
+    gateway.apply(
         story.created(1, hyperparameters=lr),
         story.trial_created(1, lr=0.25),
         story.trial_created(2, lr=0.75),
         story.validated(2, 10, 0.5),
     )
     assert matching_ids(gateway, group("and", leaf("hp.lr", ">", 0.5))) == [1]
-    gateway.given(story.validated(1, 10, 0.1))
+    gateway.apply(story.validated(1, 10, 0.1))
     assert matching_ids(gateway, group("and", leaf("hp.lr", ">", 0.5))) == []
     assert matching_ids(gateway, group("and", leaf("hp.layers", "contains", "2"))) == [1]
 
@@ -185,31 +185,31 @@ def test_other_metrics_come_from_the_metrics_service_and_settled_ones_are_asked_
     from det_contracts import queries
     from det_contracts.events import metrics, searcher
 
-    asked = []
+    questions = []
 
     def answer(query):
-        asked.append((query.group, query.name, query.trial_ids))
+        questions.append((query.group, query.name, query.trial_ids))
         return [[id, {"last": 7.0, "min": 3.0}] for id in query.trial_ids]
 
     three.peers.values[queries.TrialStatistics] = answer
     wanted = group("and", leaf("validation.a.b.min", "=", 3))
     assert matching_ids(three, wanted) == [1]
     assert matching_ids(three, group("and", leaf("metric.acc", "=", 7))) == [1]
-    assert asked == [("validation", "a.b", [1]), ("validation", "acc", [1])]
-    three.given(
+    assert questions == [("validation", "a.b", [1]), ("validation", "acc", [1])]
+    three.apply(
         searcher.TrialEnded(trial_id=1, state="COMPLETED", restarts=0, reason=""),
         metrics.Settled(trial_id=1, reason=""),
         searcher.ExperimentEnded(1, "COMPLETED", ""),
     )
     for _ in range(3):
         assert matching_ids(three, wanted) == [1]
-    assert len(asked) == 3
+    assert len(questions) == 3
 
 
 def test_columns_tell_of_metrics_and_of_nested_hyperparameters(gateway):
     from det_contracts import queries
 
-    gateway.given(story.created(1, hyperparameters={"opt": {"lr": 0.1}}))
+    gateway.apply(story.created(1, hyperparameters={"opt": {"lr": 0.1}}))
     gateway.peers.values[queries.MetricNames] = {"validation": ["loss"]}
     names = [column["column"] for column in gateway.get("/api/v1/projects/1/columns")["columns"]]
     assert {"hp.opt.lr", "validation.loss.min", "validation.loss.mean"} <= set(names)
@@ -222,7 +222,7 @@ def test_ranges_of_metrics_over_the_experiments_of_a_project(gateway):
         others = {"words": {"last": "x"}, "beyond": {"last": 10**400}, "flag": {"last": True}}
         return {"loss": {"min": low, "max": high, "last": low, "mean": "NaN"}} | others
 
-    gateway.given(*(e for id in (1, 2, 3) for e in (story.created(id), story.trial_created(id, id))))
+    gateway.apply(*(e for id in (1, 2, 3) for e in (story.created(id), story.trial_created(id, id))))
     gateway.peers.values[queries.TrialSummaries] = lambda query: {
         str(id): {"summary": {"validation": statistics(id / 10, id)}} for id in query.trial_ids
     }
@@ -259,5 +259,5 @@ def test_columns_of_any_name_are_not_kept_for_good(three):
     assert len(columns._held.values) <= MAX_CACHED
     assert columns._held.unsettled.keys() <= columns._held.values.keys()
     assert matching_ids(three, group("and", leaf("hp.lr", "=", 0.1))) == [1]
-    three.given(story.created(4, hyperparameters={"lr": {"type": "const", "val": 0.1}}))
+    three.apply(story.created(4, hyperparameters={"lr": {"type": "const", "val": 0.1}}))
     assert matching_ids(three, group("and", leaf("hp.lr", "=", 0.1))) == [4, 1]

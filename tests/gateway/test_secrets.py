@@ -146,7 +146,7 @@ def keys_of(gateway, id):
 
 def test_a_tensorboard_of_anothers_experiment_gets_none_of_its_keys(gateway):
     submit(gateway, text())
-    gateway.given(stories.trial_created(1, experiment_id=1))
+    gateway.apply(stories.trial_created(1, experiment_id=1))
     assert keys_of(gateway, board_of(gateway, experimentIds=[1])) == ["s3-secret"]
     gateway.log_in("admin")
     for body in ({"experimentIds": [1]}, {"trialIds": [1]}):
@@ -173,12 +173,12 @@ def test_keys_of_a_workspace_are_for_those_who_may_start_tasks_in_it(gateway):
     gateway.post("/api/v1/workspaces", {"name": "Vision", "checkpointStorageConfig": own})
     gateway.post("/api/v1/workspaces/2/projects", {"name": "Digits"})
     submit(gateway, text())
-    gateway.given(events.ExperimentMoved(1, 2, "tried"))
-    gateway.given(events.UserSet(user_id=8, username="vera", reason="made"), events.AuthzSet("rbac", "tried"))
+    gateway.apply(events.ExperimentMoved(1, 2, "tried"))
+    gateway.apply(events.UserSet(user_id=8, username="vera", reason="made"), events.AuthzSet("rbac", "tried"))
     body = {"config": {}, "workspaceId": 1, "experimentIds": [1]}
     for role, gets in (("Viewer", False), ("Editor", True)):
         grants = (events.Grant("Editor", 1), events.Grant(role, 2))
-        gateway.given(events.RolesSet("user-8", grants, "tried"))
+        gateway.apply(events.RolesSet("user-8", grants, "tried"))
         gateway.log_in("vera")
         if gets:
             assert keys_of(gateway, board_of(gateway, **body)) == ["s3-secret"]
@@ -189,11 +189,11 @@ def test_keys_of_a_workspace_are_for_those_who_may_start_tasks_in_it(gateway):
 def test_masks_and_sealed_texts_out_of_nowhere_are_refused(gateway):
     submit(gateway, text())
     taken = gateway.peers.commands[0].config["checkpoint_storage"]["secret_key"]
-    for given, message in (
+    for secret, message in (
         ("'********'", "give the secret itself"),
         (taken, "a sealed secret is not accepted"),
     ):
-        config = text().replace("s3-secret   # never: s3-secret", given)
+        config = text().replace("s3-secret   # never: s3-secret", secret)
         body = {"config": config, "modelDefinition": []}
         assert message.lower() in gateway.refused(400, "POST", PATH, body).lower()
     task = {"config": {"entrypoint": "x", "environment": {"environment_variables": [f"A_KEY={taken}"]}}}
@@ -229,7 +229,7 @@ def test_secrets_of_a_template_are_for_those_who_may_start_tasks_where_it_is(gat
     for name, variable in (("secret", "HF_TOKEN"), ("plain", "MODE")):
         config = {"environment": {"environment_variables": [f"{variable}=hf-secret"]}}
         gateway.post("/api/v1/templates", {"name": name, "config": config, "workspaceId": 2})
-    gateway.given(events.UserSet(user_id=8, username="vera", reason="made"), events.AuthzSet("rbac", "tried"))
+    gateway.apply(events.UserSet(user_id=8, username="vera", reason="made"), events.AuthzSet("rbac", "tried"))
     plain = yaml.safe_dump(
         {"entrypoint": "x", "searcher": {"name": "single", "metric": "l", "max_length": 1}}
     )
@@ -242,7 +242,7 @@ def test_secrets_of_a_template_are_for_those_who_may_start_tasks_where_it_is(gat
         return [gateway.send("POST", path, body).status_code for path, body in sent]
 
     for role, status in (("Viewer", 403), ("Editor", 200)):
-        gateway.given(events.RolesSet("user-8", (events.Grant("Editor", 1), events.Grant(role, 2)), "tried"))
+        gateway.apply(events.RolesSet("user-8", (events.Grant("Editor", 1), events.Grant(role, 2)), "tried"))
         gateway.log_in("vera")
         assert (uses("secret"), uses("plain")) == ([status] * 2, [200] * 2)
 
@@ -257,7 +257,7 @@ def test_an_old_log_with_secrets_in_the_clear(gateway):
         "secret_key": "s3-secret",
     }
     config["environment"] = {"environment_variables": {"cpu": ["HF_TOKEN=hf-secret"]}}
-    gateway.given(
+    gateway.apply(
         msgspec.structs.replace(event, config=config, original_config="x: hf-secret s3-secret AKIA-1")
     )
     shown = [gateway.get(f"{PATH}/1"), gateway.get("/api/v1/events/1")]

@@ -77,16 +77,16 @@ def test_lists_show_what_one_may_see(world, visitor):
 
 
 def test_counts_are_of_what_one_may_see(world):
-    def asked(visitor, path):
+    def answer_for(visitor, path):
         headers = {"Authorization": f"Bearer {world.tokens[visitor]}"}
         return world.send("GET", f"/api/v1/{path}", headers=headers).json()
 
-    assert asked("vera", "tasks/count")["commands"] == 1
-    assert asked("victor", "tasks/count")["commands"] == 0
+    assert answer_for("vera", "tasks/count")["commands"] == 1
+    assert answer_for("victor", "tasks/count")["commands"] == 0
     for path, noun in (("experiments", 2), ("experiments-search", 2), ("workspaces", 1), ("models", 1)):
-        assert asked("vera", path)["pagination"]["total"] == noun
+        assert answer_for("vera", path)["pagination"]["total"] == noun
     for path, noun in (("experiments", 0), ("experiments-search", 0), ("workspaces", 1), ("models", 0)):
-        assert asked("victor", path)["pagination"]["total"] == noun
+        assert answer_for("victor", path)["pagination"]["total"] == noun
 
 
 @pytest.mark.parametrize("topic", ["experiment.1", "trial.1", "trial.1.series", "task.1.r1"])
@@ -114,7 +114,7 @@ def test_a_stream_ends_with_the_right_to_it(world, monkeypatch):
         output = world.run(losing_the_role())
         assert (output.status_code, "event: ended" in output.text) == (200, True)
     finally:
-        world.given(back)
+        world.apply(back)
 
 
 def test_the_names_of_runs_in_other_workspaces_are_hidden_on_slots(world):
@@ -127,10 +127,10 @@ def test_moving_an_experiment_moves_who_sees_it(world):
     project = gateway.ProjectSet(
         project_id=9, workspace_id=ELSEWHERE, name="There", owner="egon", reason="made"
     )
-    world.given(project, gateway.ExperimentMoved(2, 9, "moved by admin"))
+    world.apply(project, gateway.ExperimentMoved(2, 9, "moved by admin"))
     try:
         for visitor, status in (("egon", 200), ("olga", 404)):
             headers = {"Authorization": f"Bearer {world.tokens[visitor]}"}
             assert world.send("GET", "/api/v1/experiments/2", headers=headers).status_code == status
     finally:
-        world.given(gateway.ExperimentMoved(2, HERE, "moved back by admin"))
+        world.apply(gateway.ExperimentMoved(2, HERE, "moved back by admin"))

@@ -25,12 +25,12 @@ LONG = {
 @pytest.fixture
 def trials(gateway):
     """Two trials, and a metrics service that remembers what it was asked."""
-    gateway.given(story.created(1), searcher.ExperimentActivated(1, "go"))
-    gateway.given(*(story.trial_created(id, lr=0.1) for id in (1, 2)))
-    asked = gateway.peers.queries = []
+    gateway.apply(story.created(1), searcher.ExperimentActivated(1, "go"))
+    gateway.apply(*(story.trial_created(id, lr=0.1) for id in (1, 2)))
+    questions = gateway.peers.queries = []
 
     def answer(query):
-        asked.append(query)
+        questions.append(query)
         same = {"group": "training", "name": "loss", "count": 5, "non_finite": 1, "monotone": True}
         return [{"trial_id": id, **same, **(LONG if id == 1 else RAW)} for id in query.trial_ids]
 
@@ -42,8 +42,14 @@ def test_curves_come_in_columns(trials):
     answer = trials.get(SERIES, trialIds=[1, 2], names="loss", x="epoch", to="7.5", width=300)
     common = {"group": "training", "name": "loss", "count": 5, "nonFinite": 1, "monotone": True}
     assert answer == {"series": [{"trialId": 1, **common, **LONG}, {"trialId": 2, **common, **RAW}]}
-    (asked,) = trials.peers.queries
-    assert (asked.x, asked.first, asked.last, asked.width, asked.group) == ("epoch", None, 7.5, 300, None)
+    (question,) = trials.peers.queries
+    assert (question.x, question.first, question.last, question.width, question.group) == (
+        "epoch",
+        None,
+        7.5,
+        300,
+        None,
+    )
 
 
 def test_many_curves_are_asked_for_in_parts(trials):

@@ -105,7 +105,7 @@ def opened(gateway, *, ago, until, id="s", user_id=2, user="determined"):
     """The token of a session that was opened some time ago."""
     now = time.time()
     session = tokens.Session(id, user, now - ago + tokens.VALID_S, at=now - ago)
-    gateway.given(
+    gateway.apply(
         SessionOpened(
             session_id=id,
             user_id=user_id,
@@ -267,7 +267,7 @@ def test_a_closed_session_is_remembered_as_long_as_its_token_would_live():
 
 def test_who_is_renamed_keeps_their_session(gateway):
     token = log_in(gateway)
-    gateway.given(UserSet(user_id=2, username="other", former=("determined",), reason="x"))
+    gateway.apply(UserSet(user_id=2, username="other", former=("determined",), reason="x"))
     assert status(gateway, token) == 200
 
 
@@ -276,7 +276,7 @@ def test_a_task_changes_no_password_and_sees_no_sessions(gateway):
     from tests.gateway import stories as story
     from tests.gateway.harness import TASK_KEY
 
-    gateway.given(story.created(1, user="determined"), story.trial_created(1), *story.running(1))
+    gateway.apply(story.created(1, user="determined"), story.trial_created(1), *story.running(1))
     [allocation] = gateway.catalogue.state.live
     token = task_tokens.issue(TASK_KEY, allocation)
     assert status(gateway, token) == 200

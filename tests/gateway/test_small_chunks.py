@@ -101,11 +101,11 @@ def test_hints_come_to_an_end():
 
 
 def test_small_chunks_without_a_session_cost_few_events(gateway, monkeypatch):
-    seen, next_event = [], h11.Connection.next_event
+    kinds, next_event = [], h11.Connection.next_event
 
     def counted(connection):
         event = next_event(connection)
-        seen.append(type(event))
+        kinds.append(type(event))
         return event
 
     monkeypatch.setattr(h11.Connection, "next_event", counted)
@@ -118,4 +118,4 @@ def test_small_chunks_without_a_session_cost_few_events(gateway, monkeypatch):
 
     assert gateway.run(send()).startswith(b"HTTP/1.1 4")
     # As many as times that something came, not as the 200,000 chunks.
-    assert 0 < seen.count(h11.Data) < 1_000
+    assert 0 < kinds.count(h11.Data) < 1_000

@@ -27,7 +27,7 @@ def test_the_page_is_there_before_anything_else(gateway):
 
 
 def test_it_shows_nothing_without_a_session(gateway):
-    gateway.given(story.created(1, name="secret plan"))
+    gateway.apply(story.created(1, name="secret plan"))
     del gateway.client.headers["Authorization"]
     assert "secret plan" not in gateway.send("GET", "/").text
     assert gateway.send("GET", "/det/live").status_code == 401
@@ -43,9 +43,9 @@ def test_it_says_what_is_wrong_with_the_cluster(gateway):
 
 
 def test_it_shows_experiments_best_trials_and_workers(gateway):
-    gateway.given(story.worker_here(), story.created(1, name="<b>search</b>"))
-    gateway.given(searcher.ExperimentActivated(1, "go"), story.trial_created(1, lr=0.125))
-    gateway.given(*story.running(1, 1), story.validated(1, 30, 0.25))
+    gateway.apply(story.worker_here(), story.created(1, name="<b>search</b>"))
+    gateway.apply(searcher.ExperimentActivated(1, "go"), story.trial_created(1, lr=0.125))
+    gateway.apply(*story.running(1, 1), story.validated(1, 30, 0.25))
     gateway.peers.values[queries.SearchProgress] = {"1": 0.5}
     text = gateway.send("GET", "/det/live").text
     assert "&lt;b&gt;search&lt;/b&gt;" in text

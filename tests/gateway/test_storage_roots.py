@@ -45,8 +45,8 @@ def gateway(home):
 
 def registered(gateway, storage, uuid=UUID, name="model.pt"):
     """A checkpoint as a stranger's script states it: nothing in it is true."""
-    gateway.given(story.created(1, checkpoint_storage=storage), story.trial_created(1))
-    gateway.given(msgspec.structs.replace(story.stored(1, uuid, 10), resources={name: len(KEY)}))
+    gateway.apply(story.created(1, checkpoint_storage=storage), story.trial_created(1))
+    gateway.apply(msgspec.structs.replace(story.stored(1, uuid, 10), resources={name: len(KEY)}))
     return gateway.send("GET", f"/checkpoints/{uuid}", headers={"Accept": "application/x-tar"})
 
 
@@ -120,7 +120,7 @@ def test_a_pipe_holds_no_thread(gateway, home):
 
 
 def test_a_name_that_leads_out_is_put_into_no_archive(gateway, home):
-    gateway.given(story.created(1, checkpoint_storage=shared(home / "checkpoints")), story.trial_created(1))
+    gateway.apply(story.created(1, checkpoint_storage=shared(home / "checkpoints")), story.trial_created(1))
     resources = {"../../evil/": 0, "model.pt": 7}
-    gateway.given(msgspec.structs.replace(story.stored(1, UUID, 10), resources=resources))
+    gateway.apply(msgspec.structs.replace(story.stored(1, UUID, 10), resources=resources))
     assert gateway.send("GET", f"/checkpoints/{UUID}").status_code == 404

@@ -34,8 +34,8 @@ def full(gateway, tmp_path):
     with archive.pack(items) as (context, file):
         gateway.backend.blobs.put(context.digest, file)
     made = story.created(1, checkpoint_storage=storage)
-    gateway.given(msgspec.structs.replace(made, context=context), story.trial_created(1))
-    gateway.given(msgspec.structs.replace(story.stored(1, UUID, 10), resources={"model.pt": 7}))
+    gateway.apply(msgspec.structs.replace(made, context=context), story.trial_created(1))
+    gateway.apply(msgspec.structs.replace(story.stored(1, UUID, 10), resources={"model.pt": 7}))
     row = {"trial_id": 1, "run": 1, "group": "training", "at": 7.5, "archived": False, "id": 1}
     gateway.peers.values |= {
         queries.TrialSummaries: {},

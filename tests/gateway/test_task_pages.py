@@ -52,14 +52,14 @@ class Task:
 @pytest.fixture
 def task(gateway, monkeypatch):
     """A TensorBoard that runs on a worker at loopback, and answers."""
-    gateway.given(story.worker_here(slots=4))
-    gateway.given(story.created(1), story.trial_created(1))
+    gateway.apply(story.worker_here(slots=4))
+    gateway.apply(story.created(1), story.trial_created(1))
     board = gateway.post("/api/v1/tensorboards", {"config": {}, "experimentIds": [1]})["tensorboard"]
     made = Task()
     server = gateway.run(asyncio.start_server(made.serve, "127.0.0.1", 0))
     made.port = server.sockets[0].getsockname()[1]
     made.id, made.allocation = board["id"], f"{board['id']}.1"
-    gateway.given(story.placed(made.allocation, "TENSORBOARD"))
+    gateway.apply(story.placed(made.allocation, "TENSORBOARD"))
     # Servers of tests have the ports that the system gives them.
     monkeypatch.setattr("services.catalogue.gathers.TASK_PORTS", range(1024, 2**16))
     yield made
@@ -196,8 +196,8 @@ def test_the_page_may_ask_its_own_server(gateway, board):
     with_cookie(gateway)
     address = page_of(gateway, board)
     gateway.client.cookies.clear()
-    asked = {"Origin": "null", "Access-Control-Request-Method": "POST"}
-    may = gateway.send("OPTIONS", address, headers=asked)
+    headers = {"Origin": "null", "Access-Control-Request-Method": "POST"}
+    may = gateway.send("OPTIONS", address, headers=headers)
     assert (may.status_code, may.headers["access-control-allow-origin"]) == (204, "*")
     board.says(b"{}", "application/json", Access_Control_Allow_Credentials="true")
     answer = gateway.send("POST", f"{address}data", {"a": 1}, headers={"Origin": "null"})
@@ -271,7 +271,7 @@ def test_a_task_is_reached_at_its_own_worker_alone(gateway, task, address):
 
 
 def test_what_was_said_in_former_times_is_looked_at_as_well(gateway, task):
-    gateway.given(Served(task.allocation, "10.9.9.9:80", "the task said so"))
+    gateway.apply(Served(task.allocation, "10.9.9.9:80", "the task said so"))
     assert gateway.send("GET", f"/proxy/{task.id}/").status_code == 400
 
 

@@ -28,7 +28,7 @@ def signed_by_worker(user):
 
 @pytest.fixture
 def busy(gateway):
-    gateway.given(stories.created(1), stories.trial_created(1), stories.run_requested(1), stories.assigned(1))
+    gateway.apply(stories.created(1), stories.trial_created(1), stories.run_requested(1), stories.assigned(1))
     return gateway
 
 
@@ -55,7 +55,7 @@ def test_a_tasks_token_ends_with_its_run(busy):
     ended = scheduler.AllocationEnded(
         allocation_id="1.r1.1", kind="TRIAL", trial_id=1, run=1, outcome="succeeded", reason="exit code 0"
     )
-    busy.given(ended)
+    busy.apply(ended)
     assert "allocation 1.r1.1 is over" in busy.refused(401, "GET", "/api/v1/me")
 
 
@@ -88,7 +88,7 @@ def test_a_token_does_not_change_hands():
 def test_whose_a_task_is_the_log_says_alone(gateway):
     """A worker that wants to be somebody has to have run something of theirs."""
     of_admin = msgspec.structs.replace(stories.created(1), user="admin")
-    gateway.given(of_admin, stories.trial_created(1), stories.run_requested(1), stories.assigned(1))
+    gateway.apply(of_admin, stories.trial_created(1), stories.run_requested(1), stories.assigned(1))
     show(gateway, token())
     assert gateway.get("/api/v1/me")["user"]["username"] == "admin"
     message = gateway.refused(403, "POST", "/api/v1/users", {"user": {"username": "mine", "admin": True}})

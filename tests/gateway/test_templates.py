@@ -17,7 +17,7 @@ TEXT = (
 
 @pytest.fixture
 def templates(gateway):
-    gateway.given(story.worker_here())
+    gateway.apply(story.worker_here())
     made = gateway.send("POST", "/api/v1/templates", {"name": NAME, "config": CONFIG})
     assert made.status_code == 200, made.text
     return gateway
@@ -71,16 +71,17 @@ def test_the_name_may_stand_in_the_address_and_a_workspace_beside_it(gateway):
 
 
 @pytest.mark.parametrize(
-    "given", [["A=1"], {"cpu": ["A=1"]}, {"A": "1"}, {"API_TOKEN": "hush", "B": 1}, ["API_TOKEN=hush"]]
+    "variables_sent",
+    [["A=1"], {"cpu": ["A=1"]}, {"A": "1"}, {"API_TOKEN": "hush", "B": 1}, ["API_TOKEN=hush"]],
 )
-def test_a_template_is_as_it_was_sent(templates, given):
+def test_a_template_is_as_it_was_sent(templates, variables_sent):
     templates.send(
-        "PUT", "/api/v1/templates/t", {"config": {"environment": {"environment_variables": given}}}
+        "PUT", "/api/v1/templates/t", {"config": {"environment": {"environment_variables": variables_sent}}}
     )
     variables = templates.get("/api/v1/templates/t")["template"]["config"]["environment"][
         "environment_variables"
     ]
-    assert str(variables) == str(given).replace("hush", "********")
+    assert str(variables) == str(variables_sent).replace("hush", "********")
     assert all(b"hush" not in message.body for message in templates._stream())
     body = {"config": TEXT, "template": "t", "validateOnly": True}
     config = templates.send("POST", "/api/v1/experiments", body).json()["config"]

@@ -21,11 +21,11 @@ TYPE = "TRIAL_SOURCE_INFO_TYPE_"
 @pytest.fixture
 def used(gateway):
     """Checkpoints c-1 and c-2 of trial 1, the first as version 1 of model `digits`; trials 2 and 3 run."""
-    gateway.given(
+    gateway.apply(
         story.created(1), story.trial_created(1), story.stored(1, "c-1", 10), story.stored(1, "c-2", 20)
     )
-    gateway.given(story.created(2), story.trial_created(2, 2), *story.running(2, experiment_id=2))
-    gateway.given(story.trial_created(3, 2))
+    gateway.apply(story.created(2), story.trial_created(2, 2), *story.running(2, experiment_id=2))
+    gateway.apply(story.trial_created(3, 2))
     gateway.post("/api/v1/models", {"name": "digits"})
     gateway.post("/api/v1/models/digits/versions", {"checkpointUuid": "c-1"})
     gateway.reported = {2: 3, 3: 1}
@@ -143,11 +143,11 @@ def test_the_most_that_are_listed_are_of_those_that_a_user_may_see(used, monkeyp
     used.log_in("admin")
     used.post("/api/v1/workspaces", {"name": "Vision"})
     used.post("/api/v1/workspaces/2/projects", {"name": "Digits"})
-    used.given(story.created(4), story.trial_created(4, 4), people.ExperimentMoved(4, 2, "tried"))
+    used.apply(story.created(4), story.trial_created(4, 4), people.ExperimentMoved(4, 2, "tried"))
     use(used, trial=2)
     use(used, trial=4)
     assert list(trials(used)) == [4]
-    used.given(
+    used.apply(
         people.UserSet(user_id=8, username="vera", reason="made"),
         people.AuthzSet("rbac", "tried"),
         people.RolesSet("user-8", (people.Grant("Viewer", 1),), "tried"),
@@ -159,12 +159,12 @@ def test_the_most_that_are_listed_are_of_those_that_a_user_may_see(used, monkeyp
 def test_a_deleted_experiment_takes_its_uses_along(used):
     use(used)
     use(used, trial=3)
-    used.given(
+    used.apply(
         searcher.ExperimentEnded(2, "CANCELED", "t"),
         searcher.TrialsDeleted(2, (2,), (story.task(2, 2),), "t"),
     )
     assert list(trials(used)) == [3]
-    used.given(searcher.ExperimentDeleted(2, "DELETED", "t"))
+    used.apply(searcher.ExperimentDeleted(2, "DELETED", "t"))
     state: State = used.catalogue.state
     assert (trials(used), state.sources) == ({}, {})
     assert state.sources_of_trial.first(3) is None

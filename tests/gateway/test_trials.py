@@ -15,12 +15,12 @@ from tests.gateway import stories as story
 @pytest.fixture
 def search(gateway):
     """Experiment 1 with four trials: one done, one running, one queued, one idle."""
-    gateway.given(story.created(1), searcher.ExperimentActivated(1, "go"))
-    gateway.given(*(story.trial_created(id, lr=0.1 * id) for id in (1, 2, 3, 4)))
-    gateway.given(*story.running(1), story.validated(1, 100, 0.3), story.stored(1, "u-1", 100))
-    gateway.given(story.allocation_ended(1), story.trial_ended(1), at=1_700_000_060.0)
-    gateway.given(*story.running(2, 1), story.validated(2, 50, 0.2), story.validated(2, 80, 0.9))
-    gateway.given(story.run_requested(3))
+    gateway.apply(story.created(1), searcher.ExperimentActivated(1, "go"))
+    gateway.apply(*(story.trial_created(id, lr=0.1 * id) for id in (1, 2, 3, 4)))
+    gateway.apply(*story.running(1), story.validated(1, 100, 0.3), story.stored(1, "u-1", 100))
+    gateway.apply(story.allocation_ended(1), story.trial_ended(1), at=1_700_000_060.0)
+    gateway.apply(*story.running(2, 1), story.validated(2, 50, 0.2), story.validated(2, 80, 0.9))
+    gateway.apply(story.run_requested(3))
     return gateway
 
 
@@ -66,26 +66,26 @@ def test_states_of_trials_are_shown_with_their_reasons(search):
         (4, "STATE_ACTIVE"),
     ]
     assert trials[2]["stateReason"] == "all slots are in use"
-    search.given(searcher.ExperimentPaused(1, "paused by admin"))
+    search.apply(searcher.ExperimentPaused(1, "paused by admin"))
     trials = search.get("/api/v1/experiments/1/trials")["trials"]
     assert [row["state"] for row in trials] == ["STATE_COMPLETED"] + 3 * ["STATE_PAUSED"]
     assert trials[1]["stateReason"] == "paused by admin"
-    search.given(searcher.ExperimentActivated(1, "again"), searcher.TrialStopping(2, "STOPPING_KILLED", "k"))
-    search.given(searcher.ExperimentStopping(1, "STOPPING_CANCELED", "canceled by admin"))
+    search.apply(searcher.ExperimentActivated(1, "again"), searcher.TrialStopping(2, "STOPPING_KILLED", "k"))
+    search.apply(searcher.ExperimentStopping(1, "STOPPING_CANCELED", "canceled by admin"))
     trials = search.get("/api/v1/experiments/1/trials")["trials"]
     assert trials[1]["state"] == "STATE_STOPPING_KILLED"
     assert trials[2]["state"] == "STATE_STOPPING_CANCELED"
 
 
 def test_a_failed_run_says_why(search):
-    search.given(searcher.RunEnded(trial_id=2, run=1, restarts=1, reason="exit code 1, restart 1 of 5"))
+    search.apply(searcher.RunEnded(trial_id=2, run=1, restarts=1, reason="exit code 1, restart 1 of 5"))
     shown_trial = search.get("/api/v1/trials/2")["trial"]
     assert shown_trial["restarts"] == 1
     assert shown_trial["stateReason"] == "exit code 1, restart 1 of 5"
 
 
 def test_the_script_may_say_what_it_does(search):
-    search.given(trial.StatusSet(2, 1, "validating"), trial.StatusSet(2, 9, "nonsense"))
+    search.apply(trial.StatusSet(2, 1, "validating"), trial.StatusSet(2, 9, "nonsense"))
     assert search.get("/api/v1/trials/2")["trial"]["runnerState"] == "validating"
 
 
@@ -113,8 +113,8 @@ def test_trials_are_sorted_and_paged(search, params, ids):
 
 def test_trials_where_larger_is_better_are_sorted_best_first(gateway):
     searching = {**story.SMALL["searcher"], "metric": "accuracy", "smaller_is_better": False}
-    gateway.given(story.created(1, searcher=searching), *(story.trial_created(id) for id in (1, 2, 3)))
-    gateway.given(story.validated(1, 1, 0.2), story.validated(2, 1, 0.8))
+    gateway.apply(story.created(1, searcher=searching), *(story.trial_created(id) for id in (1, 2, 3)))
+    gateway.apply(story.validated(1, 1, 0.2), story.validated(2, 1, 0.8))
     assert _trials(gateway, sortBy="SORT_BY_BEST_VALIDATION_METRIC") == [2, 1, 3]
 
 
@@ -242,7 +242,7 @@ def test_every_page_of_workloads_is_a_part_of_the_whole(search):
     groups = ("training", "validation", "mine")
     rows = [_row(n, groups[n % 3], n // 4, {"loss": n}) for n in range(40)]
     _serve_rows(search, rows)
-    search.given(*(story.stored(1, f"u{steps}", steps) for steps in (0, 3, 3, 5, 9, 50)))
+    search.apply(*(story.stored(1, f"u{steps}", steps) for steps in (0, 3, 3, 5, 9, 50)))
     whole = _workloads(search)
     assert len(whole) == 46
     assert [steps for _, steps in whole] == sorted(steps for _, steps in whole)
@@ -334,7 +334,7 @@ def test_a_stream_that_fails_midway_ends_with_an_error_line(search):
 
 
 def test_checkpoints_are_listed_with_the_metrics_of_their_step(reported):
-    reported.given(story.stored(2, "u-0", 80), at=1_700_000_030.0)
+    reported.apply(story.stored(2, "u-0", 80), at=1_700_000_030.0)
     answer = reported.get("/api/v1/experiments/1/checkpoints", sortBy="SORT_BY_END_TIME")
     assert [checkpoint["uuid"] for checkpoint in answer["checkpoints"]] == ["u-1", "u-0"]
     assert answer["pagination"]["total"] == 2
@@ -356,7 +356,7 @@ def test_checkpoints_are_listed_with_the_metrics_of_their_step(reported):
     assert uuids("experiments/1", sortBy="SORT_BY_SEARCHER_METRIC") == ["u-1", "u-0"]
     assert uuids("experiments/1", sortBy="SORT_BY_BATCH_NUMBER") == ["u-0", "u-1"]
     assert uuids("trials/2") == ["u-0"]
-    reported.given(story.deleted("u-1"))
+    reported.apply(story.deleted("u-1"))
     assert uuids("experiments/1", states="STATE_DELETED") == ["u-1"]
     assert reported.get("/api/v1/checkpoints/u-1")["checkpoint"]["state"] == "STATE_DELETED"
 
@@ -371,7 +371,7 @@ def test_one_checkpoint_has_the_reports_of_its_own_run(reported):
 
 
 def test_a_checkpoint_before_its_validation_gets_the_metric_later(gateway):
-    gateway.given(story.created(1), story.trial_created(1), *story.running(1), story.stored(1, "u", 10))
+    gateway.apply(story.created(1), story.trial_created(1), *story.running(1), story.stored(1, "u", 10))
     assert gateway.get("/api/v1/checkpoints/u")["checkpoint"]["training"]["searcherMetric"] is None
-    gateway.given(story.validated(1, 10, 0.4))
+    gateway.apply(story.validated(1, 10, 0.4))
     assert gateway.get("/api/v1/checkpoints/u")["checkpoint"]["training"]["searcherMetric"] == 0.4

@@ -26,12 +26,12 @@ class Front:
     def __init__(self, gateway, kind):
         self.gateway, self.heard = gateway, []
         self.connections = Connections(100, 100)
-        gateway.given(story.worker_here(slots=4))
+        gateway.apply(story.worker_here(slots=4))
         task = gateway.post(f"/api/v1/{kind}s", {"config": {}})[kind]
         self.id, self.allocation = task["id"], f"{task['id']}.1"
         self.key = credential(task_tokens.issue(TASK_KEY, self.allocation))
         self.token = gateway.client.headers["Authorization"]
-        gateway.given(story.placed(self.allocation, kind.upper()))
+        gateway.apply(story.placed(self.allocation, kind.upper()))
 
     async def open(self):
         self._task = await serve_websockets(
@@ -93,10 +93,10 @@ def front(gateway, tmp_path, monkeypatch):
         of.close()
 
 
-def refused_with(front, *given, **options):
+def refused_with(front, *arguments, **options):
     async def status():
         with pytest.raises(InvalidStatus) as refusal:
-            await front.joined(*given, **options)
+            await front.joined(*arguments, **options)
         return refusal.value.response.status_code
 
     return front.gateway.run(status())
@@ -145,7 +145,7 @@ def test_a_page_joins_by_its_ticket_and_never_by_a_cookie(front, gateway):
 def test_a_notebook_is_for_whom_it_acts_for(front, gateway):
     """Whoever may write in it acts with its owner's rights."""
     notebook = front("notebook")
-    gateway.given(facts.UserSet(user_id=8, username="egon", reason="made"))
+    gateway.apply(facts.UserSet(user_id=8, username="egon", reason="made"))
     gateway.let_in("egon")
     egon = gateway.client.headers["Authorization"]
     assert gateway.send("GET", f"/proxy/{notebook.id}/lab").status_code == 403
@@ -223,16 +223,16 @@ def test_it_ends_with_the_session_and_with_the_task(front, gateway, monkeypatch)
 def test_the_key_of_a_shell_lets_in_for_as_long_as_its_owner_may_use_it(front, gateway, monkeypatch, lost):
     """A key cannot be taken back, so what it opens is looked at, at the door and while it is open."""
     monkeypatch.setattr("services.web.tunnels.RECHECK_S", 0.02)
-    gateway.given(facts.UserSet(user_id=8, username="egon", reason="made"))
+    gateway.apply(facts.UserSet(user_id=8, username="egon", reason="made"))
     gateway.let_in("egon")
     shell = front("shell")
-    gateway.given(facts.RolesSet("user-8", (facts.Grant("Editor"),), "tried"))
+    gateway.apply(facts.RolesSet("user-8", (facts.Grant("Editor"),), "tried"))
     events = {
         "the account": facts.UserSet(user_id=8, username="egon", active=False, reason="left"),
         "the role": facts.RolesSet("user-8", (), "left"),
     }
     if lost == "the role":
-        gateway.given(facts.AuthzSet("rbac", "tried"))
+        gateway.apply(facts.AuthzSet("rbac", "tried"))
 
     async def until_over():
         async with shell.joined(by="") as socket:

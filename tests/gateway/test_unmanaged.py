@@ -247,7 +247,7 @@ def test_a_repeated_creation_is_one(outside):
 )
 def test_what_makes_no_sense_is_refused(outside, method, path, body, status, text):
     running(outside)
-    outside.given(stories.created(2))
+    outside.apply(stories.created(2))
     outside.run(outside.peers.on_command.rest())
     put_trial(outside, "third")
     before = len(outside.journal.streams[subjects.CONTROL])

@@ -21,7 +21,7 @@ def used(gateway):
         (2 * HOUR, [searcher.ExperimentActivated(1, "asked"), *stories.running(1)]),
         (HOUR, [stories.allocation_ended(1)]),
     ):
-        gateway.given(*events, at=now - ago)
+        gateway.apply(*events, at=now - ago)
     return gateway
 
 
@@ -42,27 +42,27 @@ def test_hours_are_summed_by_day_user_and_label(used):
 
 def test_a_run_over_midnight_counts_on_both_days(gateway):
     midnight = time.time() // usage_days.DAY_S * usage_days.DAY_S - usage_days.DAY_S
-    gateway.given(stories.worker_here(), stories.created(1), stories.trial_created(1), at=midnight - 700)
-    gateway.given(*stories.running(1), at=midnight - 600)
-    gateway.given(stories.allocation_ended(1), at=midnight + 1200)
+    gateway.apply(stories.worker_here(), stories.created(1), stories.trial_created(1), at=midnight - 700)
+    gateway.apply(*stories.running(1), at=midnight - 600)
+    gateway.apply(stories.allocation_ended(1), at=midnight + 1200)
     second, first = gateway.get("/api/v1/cluster/usage", days=3)["usage"]
     assert second["day"] > first["day"]
     assert [day["slotHours"] for day in (first, second)] == pytest.approx([600 / 3600, 1200 / 3600])
 
 
 def test_a_lost_worker_stays_with_what_became_of_its_trials(used):
-    used.given(*stories.running(1, run=2), at=time.time() - 60)
-    used.given(scheduler.WorkerLost("w-1", "no sign of life for 30 s"), at=time.time() - 30)
+    used.apply(*stories.running(1, run=2), at=time.time() - 60)
+    used.apply(scheduler.WorkerLost("w-1", "no sign of life for 30 s"), at=time.time() - 30)
     assert used.get("/api/v1/agents")["agents"] == []
     (gone,) = used.get("/api/v1/cluster/away")["agents"]
     assert (gone["id"], gone["reason"], gone["slots"]) == ("w-1", "no sign of life for 30 s", 2)
     assert [run["trialId"] for run in gone["runs"]] == [1]
-    used.given(stories.worker_here(session="s-2"))
+    used.apply(stories.worker_here(session="s-2"))
     assert used.get("/api/v1/cluster/away")["agents"] == []
 
 
 def test_usage_is_listed_by_slot_and_by_process(gateway):
-    gateway.given(stories.worker_here(), stories.created(1), stories.trial_created(1), *stories.running(1))
+    gateway.apply(stories.worker_here(), stories.created(1), stories.trial_created(1), *stories.running(1))
     last = {
         "cpu_cores.rank0": 2.5,
         "memory_gb.rank0": 4.0,

@@ -133,7 +133,7 @@ def test_what_was_done_under_a_former_name_stays_the_users(admin):
     from tests.gateway import stories as story
 
     make(admin)
-    admin.given(story.created(1, user="ann"), story.created(2))
+    admin.apply(story.created(1, user="ann"), story.created(2))
     renamed = admin.send("PATCH", "/api/v1/users/3", {"username": "anna"}).json()["user"]
     assert renamed["username"] == "anna"
     shown = admin.get("/api/v1/experiments/1")["experiment"]

@@ -53,10 +53,10 @@ def test_folds_that_concern_nobody_look_after_nobody(gateway, looks):
     tasks = gateway.run(begun(gateway, facts))
     assert looks.count == POLLS
     for id in range(1, 31):
-        gateway.given(story.created(id))
+        gateway.apply(story.created(id))
     assert looks.count == POLLS
     # One of them is concerned.
-    gateway.given(story.trial_created(1), *story.running(1))
+    gateway.apply(story.trial_created(1), *story.running(1))
     gateway.run(asyncio.sleep(0))
     assert looks.count == POLLS + 1
     gateway.run(end(tasks))
@@ -70,9 +70,9 @@ def test_who_waits_for_the_same_record_is_looked_after_in_slices(gateway, looks)
     async def fold():
         gateway.catalogue.waiters.on_records_changed([("experiments", 1), ("experiments", 1)])
         while looks.count < before + POLLS:
-            seen = looks.count
+            looks_before = looks.count
             await asyncio.sleep(0)
-            slices.append(looks.count - seen)
+            slices.append(looks.count - looks_before)
 
     gateway.run(fold())
     assert sum(slices) == POLLS
@@ -86,10 +86,10 @@ def test_each_hears_of_what_it_waits_for(gateway, looks):
     at_once = looks.fact(lambda state: True)
     first, second, third = gateway.run(begun(gateway, [one_trial, any_of_two, at_once]))
     assert third.done()
-    gateway.given(story.created(1), story.created(2), story.trial_created(1))
+    gateway.apply(story.created(1), story.created(2), story.trial_created(1))
     gateway.run(asyncio.wait_for(first, 60))
     assert not second.done()
-    gateway.given(story.trial_created(2, experiment_id=2))
+    gateway.apply(story.trial_created(2, experiment_id=2))
     gateway.run(asyncio.wait_for(second, 60))
     assert len(gateway.catalogue.waiters) == 0
 
@@ -107,7 +107,7 @@ def test_what_fails_fails_for_its_asker_alone(gateway, looks):
             ],
         )
     )
-    gateway.given(story.created(1))
+    gateway.apply(story.created(1))
     gateway.run(asyncio.wait({bad, good}))
     assert isinstance(bad.exception(), KeyError)
     assert good.exception() is None

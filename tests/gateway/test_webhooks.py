@@ -128,7 +128,7 @@ def test_a_test_is_answered_when_it_has_arrived(admin):
 
 def test_deliveries_are_listed_newest_first(admin):
     make(admin)
-    admin.given(due("first"), tried("first"), due("second"), tried("second", "the receiver answered 500"))
+    admin.apply(due("first"), tried("first"), due("second"), tried("second", "the receiver answered 500"))
     page = admin.get(f"{HOOKS}/1/deliveries", limit=1)
     assert page["pagination"]["total"] == 2
     (newest,) = page["deliveries"]
@@ -143,7 +143,7 @@ def test_deliveries_are_listed_newest_first(admin):
 def test_webhooks_are_the_administrators(admin):
     make(admin)
     admin.log_in("determined")
-    asked = [("GET", ""), ("POST", ""), ("GET", "/1"), ("DELETE", "/1"), ("POST", "/1/test")]
-    for method, path in (*asked, ("GET", "/1/deliveries")):
+    requests = [("GET", ""), ("POST", ""), ("GET", "/1"), ("DELETE", "/1"), ("POST", "/1/test")]
+    for method, path in (*requests, ("GET", "/1/deliveries")):
         body = {"url": URL, "triggers": [COMPLETED]} if method == "POST" else None
         assert "not an administrator" in admin.refused(403, method, HOOKS + path, body)

@@ -18,7 +18,7 @@ UUID = UUIDS[0]
 @pytest.fixture
 def cluster(gateway):
     """Trial 1 stored a checkpoint, completed and so ended experiment 1; trial 2 of experiment 2 runs."""
-    gateway.given(
+    gateway.apply(
         stories.worker_here(),
         stories.created(1),
         searcher.ExperimentActivated(1, "submitted by determined"),
@@ -37,7 +37,7 @@ def cluster(gateway):
     cause = codec.decode(last.body, last.position).id
     body = codec.encode(event, id="batch-0", actor="searcher", at=1_700_000_001.5, cause=cause)
     gateway.run(gateway.journal.append(Draft(codec.subject_of(event), body, "batch-0")))
-    return gateway.given(
+    return gateway.apply(
         searcher.ExperimentEnded(1, "COMPLETED", "the search is complete"),
         stories.created(2),
         searcher.ExperimentActivated(2, "submitted by determined"),
@@ -91,7 +91,7 @@ def test_a_step_has_place_time_actor_reason_and_whom_it_is_about(cluster):
 
 
 @pytest.mark.parametrize(
-    ("asked", "state", "first"),
+    ("subject", "state", "first"),
     [
         ("trial/1", "COMPLETED", "trial 1 completed"),
         ("trial/2", "RUNNING", "run 1 of trial 2 started on w-1"),
@@ -102,8 +102,8 @@ def test_a_step_has_place_time_actor_reason_and_whom_it_is_about(cluster):
         (f"checkpoint/{UUID}", "DELETED", f"trial 1 stored checkpoint {UUID} at step 100"),
     ],
 )
-def test_all_kinds(cluster, asked, state, first):
-    answer = cluster.get(f"/api/v1/why/{asked}")
+def test_all_kinds(cluster, subject, state, first):
+    answer = cluster.get(f"/api/v1/why/{subject}")
     assert answer["state"] == state
     assert first in step_texts(answer)[:2]
 
@@ -120,15 +120,15 @@ def test_a_running_trial_tells_nothing_of_other_experiments(cluster):
 
 
 def test_why_names_what_something_waits_for(gateway):
-    gateway.given(
+    gateway.apply(
         stories.created(1),
         searcher.ExperimentActivated(1, "submitted by determined"),
         stories.trial_created(1),
         stories.run_requested(1),
     )
     gateway.peers.values[queries.Waiting] = {"1.r1.1": "no worker is there"}
-    for asked in ("trial/1", "allocation/1.r1.1", "job/1"):
-        assert gateway.get(f"/api/v1/why/{asked}")["waitsFor"] == "no worker is there"
+    for subject in ("trial/1", "allocation/1.r1.1", "job/1"):
+        assert gateway.get(f"/api/v1/why/{subject}")["waitsFor"] == "no worker is there"
     assert gateway.get("/api/v1/why/allocation/1.r1.1")["state"] == "PENDING"
 
 
@@ -150,7 +150,7 @@ def test_the_whole_story_in_pages_from_the_newest_back(cluster):
 
 
 def test_an_experiment_that_was_deleted_is_remembered_by_the_log(cluster):
-    cluster.given(
+    cluster.apply(
         searcher.ExperimentDeleting(1, "deleted by determined"),
         searcher.ExperimentDeleted(1, "DELETED", "deleted by determined", (1,)),
     )
@@ -161,11 +161,12 @@ def test_an_experiment_that_was_deleted_is_remembered_by_the_log(cluster):
 
 
 @pytest.mark.parametrize(
-    "asked", ["trial/77", "trial/x", "experiment/77", "job/experiment-x", "allocation/9.9.9", "checkpoint/no"]
+    "subject",
+    ["trial/77", "trial/x", "experiment/77", "job/experiment-x", "allocation/9.9.9", "checkpoint/no"],
 )
-def test_what_does_not_exist_is_not_found(cluster, asked):
-    kind, _, id = asked.partition("/")
-    assert cluster.refused(404, "GET", f"/api/v1/why/{asked}") == f"{kind} '{id}' not found"
+def test_what_does_not_exist_is_not_found(cluster, subject):
+    kind, _, id = subject.partition("/")
+    assert cluster.refused(404, "GET", f"/api/v1/why/{subject}") == f"{kind} '{id}' not found"
 
 
 def test_questions_that_make_no_sense(cluster):
@@ -185,7 +186,7 @@ def test_what_a_script_wrote_about_others_is_not_believed(cluster):
 
 
 def test_a_run_that_is_wanted_is_looked_up_whatever_its_experiment(cluster):
-    cluster.given(
+    cluster.apply(
         scheduler.PreemptRequested(
             allocation_id="2.r2.1", reason="slots wanted by job 3 (priority 1)", wanted_by="3.r3.1"
         ),
@@ -193,7 +194,7 @@ def test_a_run_that_is_wanted_is_looked_up_whatever_its_experiment(cluster):
         stories.trial_created(3, 3),
     )
     # The request must lie before the preemption; here it comes too late and is not taken for its cause.
-    cluster.given(stories.run_requested(3, 3))
+    cluster.apply(stories.run_requested(3, 3))
     answer = cluster.get("/api/v1/why/allocation/2.r2.1")
     assert step_texts(answer) == [
         "run 1 of trial 2 was asked to save and leave its slots to run 1 of trial 3"
@@ -202,7 +203,7 @@ def test_a_run_that_is_wanted_is_looked_up_whatever_its_experiment(cluster):
 
 def test_a_run_is_explained_the_same_however_busy_its_worker_was(gateway, monkeypatch):
     monkeypatch.setattr(reader, "SEARCH_WINDOW", 4)
-    gateway.given(
+    gateway.apply(
         stories.worker_here(),
         stories.created(1),
         searcher.ExperimentActivated(1, "submitted by determined"),
@@ -227,8 +228,8 @@ def test_a_log_that_does_not_answer_is_said_to_be_away(cluster, monkeypatch):
 
     monkeypatch.setattr(reader, "READ_TIMEOUT_S", 0.01)
     monkeypatch.setattr(reader, "read_range", never)
-    for asked in ("trial/1", "trial/1?all=true"):
-        assert "cannot be read just now" in cluster.refused(503, "GET", f"/api/v1/why/{asked}")
+    for subject in ("trial/1", "trial/1?all=true"):
+        assert "cannot be read just now" in cluster.refused(503, "GET", f"/api/v1/why/{subject}")
 
 
 def test_what_would_take_too_many_reads_is_cut_and_says_so(cluster, monkeypatch):
@@ -269,7 +270,7 @@ def test_archived_events_are_explained_as_before(cluster, tmp_path):
 
 
 def test_the_whole_story_of_a_checkpoint_has_its_own_deletion_and_no_other(gateway):
-    gateway.given(
+    gateway.apply(
         stories.worker_here(),
         stories.created(1),
         searcher.ExperimentActivated(1, "submitted by determined"),

@@ -27,7 +27,7 @@ def vision(gateway):
     return gateway
 
 
-def asked(gateway, kind):
+def commands_of_kind(gateway, kind):
     return [command for command in gateway.peers.commands if type(command).__name__ == kind]
 
 
@@ -66,7 +66,7 @@ def test_experiments_of_the_workspace_are_stored_there(vision, tmp_path):
 def test_its_tasks_run_as_its_user(vision):
     vision.post("/api/v1/commands", {"config": {"entrypoint": ["true"]}, "workspaceId": 2})
     vision.post("/api/v1/commands", {"config": {"entrypoint": ["true"]}})
-    users = [command.agent_user for command in asked(vision, "SubmitTask")]
+    users = [command.agent_user for command in commands_of_kind(vision, "SubmitTask")]
     assert (users[0].uid, users[0].user) == (1007, "vision")
     assert users[1] is None
 
@@ -146,7 +146,7 @@ def test_task_container_defaults_go_under_configurations(with_defaults):
 def test_and_under_those_of_commands(with_defaults):
     config = {"entrypoint": ["true"], "environment": {"environment_variables": ["A=high"]}}
     with_defaults.post("/api/v1/commands", {"config": config})
-    (command,) = asked(with_defaults, "SubmitTask")
+    (command,) = commands_of_kind(with_defaults, "SubmitTask")
     assert command.config["environment"]["environment_variables"]["cuda"][-2:] == ["A=low", "A=high"]
     assert command.config["bind_mounts"][0]["host_path"] == "/data"
 

@@ -59,7 +59,7 @@ def test_names_are_given_once(filed):
 
 
 def test_experiments_move(filed):
-    filed.given(story.created(1), story.created(2))
+    filed.apply(story.created(1), story.created(2))
     filed.post("/api/v1/experiments/1/move", {"destinationProjectId": 2})
     shown = filed.get("/api/v1/experiments/1")["experiment"]
     assert [shown[key] for key in ("projectId", "projectName", "workspaceId", "workspaceName")] == [
@@ -84,7 +84,7 @@ def test_experiments_move(filed):
 
 
 def test_what_holds_experiments_cannot_go(filed):
-    filed.given(story.created(1))
+    filed.apply(story.created(1))
     filed.post("/api/v1/experiments/1/move", {"destinationProjectId": 2})
     for path in ("/api/v1/projects/2", "/api/v1/workspaces/2"):
         assert "holds experiments (1 in all, such as 1)" in filed.refused(400, "DELETE", path)
@@ -95,7 +95,7 @@ def test_what_holds_experiments_cannot_go(filed):
 
 
 def test_what_is_archived_takes_nothing(filed):
-    filed.given(story.created(1))
+    filed.apply(story.created(1))
     filed.post("/api/v1/workspaces/2/archive")
     assert filed.get("/api/v1/projects/2")["project"]["archived"] is True
     for path, body in (
@@ -111,7 +111,7 @@ def test_what_is_archived_takes_nothing(filed):
 
 
 def test_what_is_archived_is_not_changed_before_it_is_back(filed):
-    filed.given(story.created(1))
+    filed.apply(story.created(1))
     filed.post("/api/v1/experiments/1/move", {"destinationProjectId": 2})
     filed.post("/api/v1/projects/2/archive")
     changes = (
@@ -176,7 +176,7 @@ CONFIG = (
     ],
 )
 def test_where_a_new_experiment_goes(filed, config, project_id, expected):
-    filed.given(story.worker_here())
+    filed.apply(story.worker_here())
     commands = []
     filed.peers.on_command = lambda command: commands.append(command) or 1
     filed.send("POST", "/api/v1/experiments", {"config": config, "projectId": project_id})
@@ -192,14 +192,14 @@ def test_where_a_new_experiment_goes(filed, config, project_id, expected):
     ],
 )
 def test_a_place_that_is_not_there(filed, more, status, message):
-    filed.given(story.worker_here())
+    filed.apply(story.worker_here())
     assert message in filed.refused(status, "POST", "/api/v1/experiments", {"config": CONFIG, **more})
     assert filed.peers.commands[-1].user == "determined"
     assert len(filed.catalogue.state.experiments) == 0
 
 
 def test_a_fork_goes_beside_its_parent(filed):
-    filed.given(story.worker_here(), story.created(1))
+    filed.apply(story.worker_here(), story.created(1))
     filed.post("/api/v1/experiments/1/move", {"destinationProjectId": 2})
     commands = []
     filed.peers.on_command = lambda command: commands.append(command) or 1
@@ -214,7 +214,7 @@ def test_a_workspace_of_a_thousand_projects_goes_at_once(filed):
         ProjectSet(project_id=id, workspace_id=2, name=f"p{id}", owner="ann", reason="made")
         for id in range(3, 1103)
     ]
-    filed.given(*made)
+    filed.apply(*made)
     assert len([p for p in state.projects.values() if p.workspace_id == 2]) == 1101
     assert filed.send("DELETE", "/api/v1/workspaces/2").status_code == 200
     assert [w["id"] for w in filed.get("/api/v1/workspaces")["workspaces"]] == [1]

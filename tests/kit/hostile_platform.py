@@ -28,7 +28,7 @@ def platform_subjects():
         "control.searcher.trial.12.ended",
         "control.gateway.x",
     ]
-    asked = [
+    questions = [
         "command.gateway.set_user",
         "command.searcher.kill_trial",
         "query.metrics.reports",
@@ -36,7 +36,7 @@ def platform_subjects():
     ]
     announced = [subjects.orders(WORKER), subjects.orders(NEIGHBOUR), "health.look", "health.sign.searcher.x"]
     other = ["$KV.leases.searcher", "heartbeat.w1", "alive.12", "logs.1.r", "witness.rest.12"]
-    return [*decided, *asked, *announced, *other]
+    return [*decided, *questions, *announced, *other]
 
 
 def senders():
@@ -232,8 +232,8 @@ class Stranger:
     async def settle(self):
         """All of it has reached the broker, and what came of it is here."""
         before = None
-        while before != (seen := await self._snapshot()):
-            before = seen
+        while before != (snapshot := await self._snapshot()):
+            before = snapshot
             await asyncio.sleep(QUIET_S)
 
     async def _snapshot(self):

@@ -29,7 +29,7 @@ class Item(msgspec.Struct, frozen=True):
 class State:
     groups: dict[int, Group] = field(default_factory=dict)
     items: dict[int, Item] = field(default_factory=dict)
-    seen: dict[str, Group] = field(default_factory=dict)
+    totals: dict[str, Group] = field(default_factory=dict)
     """All together; never leaves."""
     items_of: SortedKeys = field(init=False, repr=False, compare=False, metadata={"derived": True})
 
@@ -75,9 +75,9 @@ def progressed(state, id, units):
     yield from state.put_item(id, replace(item, count=item.count + units))
     group = state.groups.get(item.group, Group())
     yield from state.put_group(item.group, replace(group, total=group.total + units))
-    seen = state.seen.get("all", Group())
-    state.seen["all"] = replace(seen, total=seen.total + units)
-    yield "seen", "all"
+    everything = state.totals.get("all", Group())
+    state.totals["all"] = replace(everything, total=everything.total + units)
+    yield "totals", "all"
 
 
 def counted_elsewhere(state, id, other):

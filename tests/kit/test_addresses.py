@@ -105,25 +105,25 @@ def test_nobody_is_asked_who_may_not_be(listener, host):
 def test_the_address_that_was_checked_is_asked(listener, monkeypatch):
     """A name that means a public address when it is looked at, and loopback from then on."""
     port = listener.getsockname()[1]
-    real, seen = socket.getaddrinfo, []
+    real, resolved = socket.getaddrinfo, []
 
     def rebinding(host, *rest, **more):
         if host != "evil.test":
             return real(host, *rest, **more)
-        seen.append(host)
-        address = "203.0.113.7" if len(seen) == 1 else "127.0.0.1"
+        resolved.append(host)
+        address = "203.0.113.7" if len(resolved) == 1 else "127.0.0.1"
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
 
     monkeypatch.setattr(socket, "getaddrinfo", rebinding)
     monkeypatch.setattr("services.kit.addresses.is_public", lambda address: str(address) == "203.0.113.7")
-    asked = []
+    addresses = []
 
     def nowhere(address, *rest):
-        asked.append(address)
+        addresses.append(address)
         raise OSError("no way there")
 
     monkeypatch.setattr("services.kit.guarded_http.low.create_connection", nowhere)
     with pytest.raises(urllib3.exceptions.HTTPError):
         ask(Addresses(), f"http://evil.test:{port}/")
-    assert asked == [("203.0.113.7", port)]
+    assert addresses == [("203.0.113.7", port)]
     assert not connected(listener)

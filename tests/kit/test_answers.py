@@ -35,7 +35,7 @@ class Thinking:
         return 0, f"about {message.subject.split('.')[2]}"
 
 
-async def asked(script, trial_id):
+async def answer_to(script, trial_id):
     """Ask until somebody hears: a broker that has just started may not know yet who does elsewhere."""
     while True:
         with contextlib.suppress(NoRespondersError):
@@ -52,7 +52,7 @@ async def _after_a_restart(broker):
     service, script = await service_of(broker, "searcher", errors), await script_of(broker, 12, errors)
     await BusServer(service, "searcher").serve_scripts("news", thinking.work)
     await service.flush()
-    waiting = asyncio.create_task(asked(script, 12))
+    waiting = asyncio.create_task(answer_to(script, 12))
     await until(lambda: thinking.messages)
     broker.stop()
     broker.start()
@@ -62,7 +62,7 @@ async def _after_a_restart(broker):
     errors.clear()
     thinking.may.set()
     # What a connection sends is dealt with in turn, so the answer from before is when this one has come.
-    assert b"about 12" in await asked(script, 12)
+    assert b"about 12" in await answer_to(script, 12)
     assert (len(thinking.messages), errors, violations(broker)) == (2, [], [])
     await script.close()
     await service.close()
@@ -77,13 +77,13 @@ async def _to_one_who_has_left(broker):
     service, script = await service_of(broker, "searcher", errors), await script_of(broker, 12, errors)
     await BusServer(service, "searcher").serve_scripts("news", thinking.work)
     await service.flush()
-    waiting = asyncio.create_task(asked(script, 12))
+    waiting = asyncio.create_task(answer_to(script, 12))
     await until(lambda: thinking.messages)
     waiting.cancel()
     await script.close()
     thinking.may.set()
     other = await script_of(broker, 13, errors)
-    assert b"about 13" in await asked(other, 13)
+    assert b"about 13" in await answer_to(other, 13)
     assert (errors, violations(broker)) == ([], [])
     await other.close()
     await service.close()
@@ -111,7 +111,7 @@ async def _answers_lead_nowhere_else(broker):
     await operator.flush()
     await service.flush()
     thinking.may.set()
-    await asked(script, 12)
+    await answer_to(script, 12)
     await script.subscribe(f"{trial_inbox(12)}.>", cb=hear)
     # A service that has gone wrong names a third one's facts as the place for the answer.
     await gateway.publish("query.searcher.x", b"{}", reply="control.scheduler.decision")

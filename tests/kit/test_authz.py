@@ -196,7 +196,7 @@ def ok(rules, state, command):
 @pytest.fixture
 def searching():
     """Experiment 1 of Olga; Egon is somebody else."""
-    return Fold(SEARCHER).given(user(3, "olga"), user(4, "egon"), story.created(1, user="olga")).state
+    return Fold(SEARCHER).apply(user(3, "olga"), user(4, "egon"), story.created(1, user="olga")).state
 
 
 @pytest.mark.parametrize(
@@ -220,25 +220,25 @@ def test_everybody_describes_experiments(searching):
 
 def test_names_and_rights_follow_the_person(searching):
     kill = commands.ChangeExperiment(experiment_id=1, action="kill", user="anna")
-    fold = Fold(SEARCHER).given(user(3, "olga"), story.created(1, user="olga"))
+    fold = Fold(SEARCHER).apply(user(3, "olga"), story.created(1, user="olga"))
     assert "belongs to" in refused(SEARCHER, fold.state, kill)
-    fold.given(user(3, "anna", former=("olga",)))
+    fold.apply(user(3, "anna", former=("olga",)))
     ok(SEARCHER, fold.state, kill)
-    fold.given(user(3, "anna", former=("olga",), active=False))
+    fold.apply(user(3, "anna", former=("olga",), active=False))
     assert refused(SEARCHER, fold.state, kill) == "user 'anna' is not active"
-    fold.given(user(4, "egon", admin=True))
+    fold.apply(user(4, "egon", admin=True))
     ok(SEARCHER, fold.state, commands.ChangeExperiment(experiment_id=1, action="kill", user="egon"))
 
 
 def test_the_first_administrator_may_be_none_any_more(searching):
     kill = commands.ChangeExperiment(experiment_id=1, action="kill", user="admin")
     ok(SEARCHER, searching, kill)
-    state = Fold(SEARCHER).given(story.created(1, user="olga"), user(1, "admin", admin=False)).state
+    state = Fold(SEARCHER).apply(story.created(1, user="olga"), user(1, "admin", admin=False)).state
     assert "belongs to" in refused(SEARCHER, state, kill)
 
 
 def test_the_scheduler_refuses_users_without_the_role():
-    fold = Fold(SCHEDULER).given(story.worker_here(), story.created(1, user="olga"), story.run_requested(1))
+    fold = Fold(SCHEDULER).apply(story.worker_here(), story.created(1, user="olga"), story.run_requested(1))
     state = fold.state
     for command in (
         commands.ChangeJob(experiment_id=1, priority=1, user="egon"),
@@ -257,8 +257,8 @@ def test_a_task_is_its_users():
     own = commands.SubmitTask(
         task_id="c", kind="COMMAND", user="olga", name="c", config={}, slots=0, pool="default"
     )
-    fold = Fold(SCHEDULER).given(story.worker_here())
-    fold.given(*ok(SCHEDULER, fold.state, own).events)
+    fold = Fold(SCHEDULER).apply(story.worker_here())
+    fold.apply(*ok(SCHEDULER, fold.state, own).events)
     assert "belongs to" in refused(SCHEDULER, fold.state, commands.StopTask(task_id="c", user="egon"))
     assert "belongs to" in refused(
         SCHEDULER, fold.state, commands.ChangeJob(experiment_id=-1, priority=1, user="egon")
@@ -267,10 +267,10 @@ def test_a_task_is_its_users():
 
 
 def test_checkpoints_and_models_are_their_users():
-    fold = Fold(CHECKPOINTS).given(
+    fold = Fold(CHECKPOINTS).apply(
         story.created(1, user="olga"), story.trial_created(1), story.stored(1, "c-1", 10)
     )
-    fold.given(*ok(CHECKPOINTS, fold.state, commands.SetModel(name="m", user="olga")).events)
+    fold.apply(*ok(CHECKPOINTS, fold.state, commands.SetModel(name="m", user="olga")).events)
     for command in (
         commands.DeleteCheckpoints(uuids=("c-1",), user="egon"),
         commands.RemoveModel(model_id=1, user="egon"),
@@ -283,7 +283,7 @@ def test_checkpoints_and_models_are_their_users():
 def test_a_script_administers_nothing_whoever_it_belongs_to():
     call = Call("c", 0.0, script="1.r1.1")
     switch = commands.SwitchWorker(worker_id="w-1", enabled=False, user="admin")
-    state = Fold(SCHEDULER).given(story.worker_here()).state
+    state = Fold(SCHEDULER).apply(story.worker_here()).state
     ok(SCHEDULER, state, switch)
     with pytest.raises(Refused, match="a script may not"):
         SCHEDULER.commands[commands.SwitchWorker](state, switch, call)
@@ -332,7 +332,7 @@ def test_the_bus_says_whether_a_script_asks():
 
 
 def test_the_gateway_itself_refuses_users_without_the_role():
-    state = Fold(GATEWAY).given(user(3, "olga"), user(4, "egon")).state
+    state = Fold(GATEWAY).apply(user(3, "olga"), user(4, "egon")).state
     for command in (
         commands.SetUser(username="x", admin=True, user="egon"),
         commands.SetUser(user_id=4, admin=True, user="egon"),
@@ -345,9 +345,9 @@ def test_the_gateway_itself_refuses_users_without_the_role():
 
 
 def test_what_is_deleted_is_nobodys(searching):
-    fold = Fold(SEARCHER).given(story.created(1, user="olga"))
+    fold = Fold(SEARCHER).apply(story.created(1, user="olga"))
     assert set(fold.state.homes) == {1}
-    fold.given(ExperimentDeleted(1, "DELETED", "deleted"))
+    fold.apply(ExperimentDeleted(1, "DELETED", "deleted"))
     assert fold.state.homes == {}
 
 

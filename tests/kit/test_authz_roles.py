@@ -26,7 +26,7 @@ def by_roles(rules, *grants):
     """The state of an owner that has seen Olga's experiment 1 in workspace 2, and what Egon was given."""
     filed = msgspec.structs.replace(story.created(1, user="olga"), project_id=2)
     place = {"workspace_id": 2, "owner": "olga", "reason": "made"}
-    seen = (
+    history = (
         user(3, "olga"),
         user(4, "egon"),
         gateway.WorkspaceSet(name="Vision", **place),
@@ -35,7 +35,7 @@ def by_roles(rules, *grants):
         gateway.AuthzSet("rbac", "tried"),
         gateway.RolesSet("user-4", grants, "given by admin"),
     )
-    return Fold(rules).given(*seen)
+    return Fold(rules).apply(*history)
 
 
 KILL = commands.ChangeExperiment(experiment_id=1, action="kill", user="egon")
@@ -66,14 +66,14 @@ def test_an_owner_accepts_commands_that_the_role_permits(grant):
 
 
 def test_what_a_group_holds_its_members_hold_as_long_as_they_are_in_it():
-    fold = by_roles(SEARCHER).given(gateway.RolesSet("group-2", (gateway.Grant("Editor", 2),), "given"))
+    fold = by_roles(SEARCHER).apply(gateway.RolesSet("group-2", (gateway.Grant("Editor", 2),), "given"))
     for members in ((), (3,)):
-        fold.given(gateway.GroupSet(group_id=2, name="crew", members=members, reason="changed"))
+        fold.apply(gateway.GroupSet(group_id=2, name="crew", members=members, reason="changed"))
         with pytest.raises(Refused, match="not found"):
             ok(SEARCHER, fold.state, KILL)
-        fold.given(gateway.GroupSet(group_id=2, name="crew", members=(*members, 4), reason="changed"))
+        fold.apply(gateway.GroupSet(group_id=2, name="crew", members=(*members, 4), reason="changed"))
         ok(SEARCHER, fold.state, KILL)
-    fold.given(gateway.GroupRemoved(2, "removed"))
+    fold.apply(gateway.GroupRemoved(2, "removed"))
     with pytest.raises(Refused, match="not found"):
         ok(SEARCHER, fold.state, KILL)
 
@@ -82,20 +82,20 @@ def test_a_thing_takes_the_rights_of_where_it_goes():
     fold = by_roles(SEARCHER, gateway.Grant("Editor", 2))
     ok(SEARCHER, fold.state, KILL)
     project = {"project_id": 2, "workspace_id": 3, "name": "Digits", "owner": "olga", "reason": "moved"}
-    fold.given(gateway.ProjectSet(**project))
+    fold.apply(gateway.ProjectSet(**project))
     with pytest.raises(Refused, match="not found"):
         ok(SEARCHER, fold.state, KILL)
 
 
 def test_an_administrator_and_whoever_is_back_in_basic_mode_need_no_role():
-    fold = by_roles(SEARCHER).given(user(4, "egon", admin=True))
+    fold = by_roles(SEARCHER).apply(user(4, "egon", admin=True))
     ok(SEARCHER, fold.state, KILL)
-    fold.given(user(4, "egon"), gateway.AuthzSet("basic", "tried"))
+    fold.apply(user(4, "egon"), gateway.AuthzSet("basic", "tried"))
     assert "belongs to user 'olga'" in refused(SEARCHER, fold.state, KILL)
 
 
 def test_a_script_whose_owner_lost_the_role_is_heard_to_its_end():
-    fold = by_roles(SCHEDULER).given(story.worker_here(), story.run_requested(1))
+    fold = by_roles(SCHEDULER).apply(story.worker_here(), story.run_requested(1))
     leave = commands.AskToLeave(allocation_id="1.r1.1", user="olga")
     with pytest.raises(Refused, match="not found"):
         SCHEDULER.commands[commands.AskToLeave](fold.state, leave, Call("c", 0.0))
@@ -126,8 +126,8 @@ def test_nobody_gives_more_than_they_have():
         assignment = commands.Assignment("user-3", gateway.Grant(role, space))
         return commands.AssignRoles(add=(assignment,), user="egon")
 
-    asked = {request.permission for request in COMMANDS["AssignRoles"](give("Editor", 2))}
-    assert asked == OF_ROLE["Editor"] | {"assign_roles"}, "each permission of the role, there"
+    permissions = {request.permission for request in COMMANDS["AssignRoles"](give("Editor", 2))}
+    assert permissions == OF_ROLE["Editor"] | {"assign_roles"}, "each permission of the role, there"
     for role in ("Viewer", "Editor", "WorkspaceAdmin"):
         ok(GATEWAY, fold.state, give(role, 2))
         assert "lacks a role" in refused(GATEWAY, fold.state, give(role))

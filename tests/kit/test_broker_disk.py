@@ -76,14 +76,14 @@ def test_a_smaller_limit_throws_away_only_what_was_asked_for(broker):
         await ensure_streams(js, keep_bytes=1 << 30)
         for number in range(10):
             await connection.request(f"reports.{number}.1", bytes(1000), timeout=60)
-        seen = []
+        states = []
         for keep, shrink in ((2000, False), (2000, True), (1 << 20, False)):
             await ensure_streams(js, keep_bytes=keep, shrink=shrink)
             answer = await connection.request("$JS.API.STREAM.INFO.REPORTS", timeout=60)
             info = json.loads(answer.data)
-            seen.append((info["state"]["messages"], info["config"]["max_bytes"]))
+            states.append((info["state"]["messages"], info["config"]["max_bytes"]))
         await connection.close()
-        return seen
+        return states
 
     preserved, shrunk, grown = asyncio.run(story())
     assert preserved[0] == 10

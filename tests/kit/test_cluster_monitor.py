@@ -128,9 +128,9 @@ def test_what_a_streams_leader_says_of_its_copies(expected, late):
 
 def test_a_leader_that_has_lost_the_others_stores_nothing():
     gone = {"current": False, "active": 9_000_000_000, "lag": 5}
-    seen = cluster_monitor._stream_report(info(gone, gone))
-    assert seen.problem == "only 1 of its 3 copies are present"
-    assert seen.replicas[0] == "n2 is 5 operations behind, last heard of 9 s ago"
+    report = cluster_monitor._stream_report(info(gone, gone))
+    assert report.problem == "only 1 of its 3 copies are present"
+    assert report.replicas[0] == "n2 is 5 operations behind, last heard of 9 s ago"
     assert cluster_monitor._stream_report(info(gone, {"current": True})).problem == ""
     # It counts as current for a while after it has died, and a new leader has never heard of it.
     for gone in ({"current": True, "active": 9_000_000_000}, {"current": False}):
@@ -157,7 +157,7 @@ def test_the_brokers_own_answers(broker):
     async def work():
         connection = await broker.connect()
         empty = await collect(connection)
-        assert {name: bool(seen.problem) for name, seen in empty.streams.items()} == dict.fromkeys(
+        assert {name: bool(stream.problem) for name, stream in empty.streams.items()} == dict.fromkeys(
             STREAMS, True
         )
         await ensure_streams(connection.jetstream())
@@ -168,8 +168,8 @@ def test_the_brokers_own_answers(broker):
         await JetStreamLog(connection).append(Draft("control.trial.1.x", b"{}", "1"))
         look = await collect(connection)
         assert look.leaders == ("searcher",)
-        assert {name: seen.problem for name, seen in look.streams.items()} == dict.fromkeys(STREAMS, "")
-        assert {name: seen.replicas for name, seen in look.streams.items()} == dict.fromkeys(STREAMS, ())
+        assert {name: stream.problem for name, stream in look.streams.items()} == dict.fromkeys(STREAMS, "")
+        assert {name: stream.replicas for name, stream in look.streams.items()} == dict.fromkeys(STREAMS, ())
         assert look.streams[subjects.CONTROL].last == 1
         assert msgspec.json.decode(msgspec.json.encode(look), type=ClusterReport) == look
         holding.cancel()

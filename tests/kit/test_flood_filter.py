@@ -18,7 +18,7 @@ from services.kit.script_requests import serve_scripts
 from services.kit.settings import ServiceSettings
 
 
-def asked(trial, body=b"{}", name=b"searcher.news"):
+def question(trial, body=b"{}", name=b"searcher.news"):
     return b"MSG ask.trial.%d.%s 1 _R_.x %d\r\n%s\r\n" % (trial, name, len(body), body)
 
 
@@ -36,8 +36,8 @@ def with_headers(trial, body=b"{}"):
 OTHERS = (b"PING\r\n", b"PONG\r\n", b"+OK\r\n", b"-ERR 'Slow Consumer'\r\n", b'INFO {"a":"MSG b 1 5"}\r\n')
 FRAMES = st.one_of(
     st.sampled_from(OTHERS),
-    st.builds(asked, st.integers(1, 3), st.binary(max_size=30)),
-    st.builds(asked, st.integers(1, 3), st.just(b"PING\r\nMSG ask.trial.9.a 1 3\r\n")),
+    st.builds(question, st.integers(1, 3), st.binary(max_size=30)),
+    st.builds(question, st.integers(1, 3), st.just(b"PING\r\nMSG ask.trial.9.a 1 3\r\n")),
     st.builds(with_headers, st.integers(1, 3), st.binary(max_size=30)),
 )
 
@@ -63,12 +63,12 @@ def test_however_the_bytes_arrive_whole_frames_are_kept_and_the_same_ones(frames
 def test_a_sender_is_heard_again_in_the_next_window():
     now = [0.0]
     filter = FloodFilter(clock=lambda: now[0])
-    assert filter.keep(asked(1) * 5000) == asked(1) * MAX_COST
+    assert filter.keep(question(1) * 5000) == question(1) * MAX_COST
     # All questions of a trial count together; another trial has its own.
-    assert filter.keep(asked(1, name=b"searcher.best_validation")) == b""
-    assert filter.keep(asked(2)) == asked(2)
+    assert filter.keep(question(1, name=b"searcher.best_validation")) == b""
+    assert filter.keep(question(2)) == question(2)
     now[0] = WINDOW_S
-    assert filter.keep(asked(1)) == asked(1)
+    assert filter.keep(question(1)) == question(1)
 
 
 @pytest.mark.parametrize(
@@ -84,17 +84,17 @@ def test_each_worker_has_a_share_of_its_own(subject):
 
 
 def test_large_messages_cost_more():
-    large = asked(1, b"x" * 100 * COST_BYTES)
+    large = question(1, b"x" * 100 * COST_BYTES)
     assert len(FloodFilter().keep(large * 20)) == len(large) * (MAX_COST // 101)
 
 
 def test_half_a_frame_is_forgotten_with_its_connection():
     filter = FloodFilter()
-    filter.keep(asked(1, b"x" * 100)[:60])
+    filter.keep(question(1, b"x" * 100)[:60])
     filter.reset()
     filter.keep(b"MSG ask.tri")
     filter.reset()
-    assert filter.keep(asked(2)) == asked(2)
+    assert filter.keep(question(2)) == question(2)
 
 
 @pytest.mark.live

@@ -53,13 +53,13 @@ def test_a_stream_that_never_rests_and_is_followed_closely_is_not_old():
 
 
 def test_the_kernel_is_not_asked_for_each_message_that_comes_by_itself():
-    now, asked = [100.0], []
-    lag = Lag(lambda: now[0], lambda: asked.append(now[0]) or 7.0)
+    now, readings = [100.0], []
+    lag = Lag(lambda: now[0], lambda: readings.append(now[0]) or 7.0)
     for total in range(1, 101):
         lag.set_total(total)
         lag.set_done(total)
         now[0] += 0.01
-    assert len(asked) <= 100 * 0.01 / RESOLUTION_S + 1
+    assert len(readings) <= 100 * 0.01 / RESOLUTION_S + 1
 
 
 def test_the_time_that_this_process_waited_for_a_processor_is_no_age():

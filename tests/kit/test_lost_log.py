@@ -302,8 +302,8 @@ def check(monkeypatch):
     now = [0.0]
 
     def judged(state, cluster, position, looks=1, name=CONTROL):
-        asked = Asked(state, cluster)
-        monkeypatch.setattr(stream_check, "request", asked.ask)
+        answers = Asked(state, cluster)
+        monkeypatch.setattr(stream_check, "request", answers.ask)
         set_time(monkeypatch, stream_check, monotonic=lambda: now[0])
         verifier = StreamCheck(None, name, {})
         for _ in range(looks):

@@ -62,9 +62,9 @@ def from_zero(log):
 
 def look_at(state, right):
     """All records, loaded as a rule would load them; and what the indexes say of what is loaded."""
-    for table in ("groups", "items", "seen"):
+    for table in ("groups", "items", "totals"):
         for id in range(1, ITEMS + 1) if table == "items" else [*range(1, GROUPS + 1), "all"]:
-            if isinstance(id, str) == (table == "seen"):
+            if isinstance(id, str) == (table == "totals"):
                 assert getattr(state, table).get(id) == getattr(right, table).get(id), (table, id)
         assert dict(getattr(state, table)) == dict(getattr(right, table))
     assert list(state.items_of) == list(right.items_of)
@@ -213,7 +213,7 @@ def test_who_still_looks_at_a_former_state_is_told_to_look_again(tmp_path):
             await until(lambda: replica.runner.state is not former)
             await at_rest(log, replica)
             assert replica.runner.state.groups.get(away) is not None
-            with pytest.raises(PageFault, match="loaded anew meanwhile"):
+            with pytest.raises(PageFault, match="reloaded in the meantime"):
                 former.groups.get(away)
 
     with opened(tmp_path) as database:

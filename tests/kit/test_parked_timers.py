@@ -20,7 +20,7 @@ BROKEN, HUGE = 7, 8
 
 
 class Account(msgspec.Struct, frozen=True):
-    asked: int = 0
+    requested: int = 0
     passed: bool = False
 
 
@@ -44,7 +44,7 @@ def evolve(state, recorded):
     match recorded.event:
         case trial.Progressed(trial_id=id):
             account = state.accounts.get(id, Account())
-            state.accounts[id] = msgspec.structs.replace(account, asked=account.asked + 1)
+            state.accounts[id] = msgspec.structs.replace(account, requested=account.requested + 1)
             return [("accounts", id)]
         case scheduler.DeadlinePassed(allocation_id=id):
             state.accounts[int(id)] = msgspec.structs.replace(state.accounts[int(id)], passed=True)

@@ -34,7 +34,7 @@ ROWS = sa.Table(
     "toy_rows",
     sa.MetaData(),
     sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("asked", sa.Float, nullable=False),
+    sa.Column("requested", sa.Float, nullable=False),
 )
 UNSAVABLE = 13.0
 TOO_MANY = 77.0
@@ -60,12 +60,12 @@ def follows():
 def project(connection, records, events):
     for (_, id), record in records.items():
         connection.execute(sa.delete(ROWS).where(ROWS.c.id == id))
-        connection.execute(sa.insert(ROWS).values(id=id, asked=record.asked))
+        connection.execute(sa.insert(ROWS).values(id=id, requested=record.requested))
     for recorded in events:
         if getattr(recorded.event, "units", None) == UNSAVABLE:
             raise ValueError("no column is wide enough")
         if getattr(recorded.event, "units", None) == TOO_MANY:
-            connection.execute(sa.insert(ROWS).values(id=recorded.event.trial_id, asked=None))
+            connection.execute(sa.insert(ROWS).values(id=recorded.event.trial_id, requested=None))
 
 
 @contextlib.contextmanager
@@ -82,7 +82,7 @@ def saver_of(database, **options):
 
 
 def rows(database):
-    return database.read_sync(lambda c: dict(c.execute(sa.select(ROWS.c.id, ROWS.c.asked)).all()))
+    return database.read_sync(lambda c: dict(c.execute(sa.select(ROWS.c.id, ROWS.c.requested)).all()))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_it_stands_before_the_one_event_among_many_that_cannot_be_saved(tmp_path
                 assert "it cannot be saved" in failed.error
                 assert error in failed.error
                 # What came before is there, and nothing of what came after.
-                assert runner.state.accounts == {1: Account(asked=300.0)}
+                assert runner.state.accounts == {1: Account(requested=300.0)}
                 assert rows(database) == {1: 300.0}
                 with pytest.raises(Refused, match="cannot process event 301 of CONTROL"):
                     await runner.command(Bump(1), Call("c", 0.0), within_s=60)
@@ -165,7 +165,7 @@ def test_a_record_that_cannot_be_encoded_counts_like_a_row(tmp_path):
     """The snapshot is part of the transaction: a text that no database stores ends no service."""
 
     class Named(msgspec.Struct, frozen=True):
-        asked: float = 0.0
+        requested: float = 0.0
         answered: int = 0
         name: str = ""
 
@@ -174,7 +174,7 @@ def test_a_record_that_cannot_be_encoded_counts_like_a_row(tmp_path):
         for _, id in keys:
             account = state.accounts[id]
             name = "\ud800" if getattr(recorded.event, "units", 0) == UNSAVABLE else ""
-            state.accounts[id] = Named(account.asked, account.answered, name)
+            state.accounts[id] = Named(account.requested, account.answered, name)
         return keys
 
     async def work():
@@ -238,13 +238,13 @@ def test_a_database_that_is_away_is_no_fault_of_an_event(tmp_path):
 def test_a_root_whose_records_cannot_be_checked_stays_in_memory_and_is_reported(tmp_path, monkeypatch):
     """Whether a root may leave is asked of the same rules that decide; one that fails is parked there too."""
     monkeypatch.setattr("services.kit.pager.MAX_IDLE_RECORDS", 0)
-    asked = []
+    checks = []
 
     def react(state, key):
-        if key[1] == 2 and asked:
+        if key[1] == 2 and checks:
             raise ZeroDivisionError("nobody thought of this")
         if key[1] == 2:
-            asked.append(1)
+            checks.append(1)
         return ()
 
     roots = Roots(
@@ -263,7 +263,7 @@ def test_a_root_whose_records_cannot_be_checked_stays_in_memory_and_is_reported(
             saver = DatabaseSaver(database, "toy", State, roots=roots)
             async with running(log, saver, rules=rules) as runner:
                 await say(log, (1, 1.0), (2, 1.0))
-                await until(lambda: asked and not runner.decider.unreacted)
+                await until(lambda: checks and not runner.decider.unreacted)
                 for _ in range(4):
                     await say(log, (3, 1.0))
                     await runner.wait_for_position(len(log.streams["CONTROL"]), within_s=60)
@@ -308,6 +308,6 @@ def test_a_record_that_an_event_only_names_is_not_deleted_from_the_database(tmp_
                 await runner.wait_for_position(len(log.streams["CONTROL"]), within_s=60)
                 await saver.wait_for_position()
                 await runner.pager.load_for([Bump(1)])
-                assert runner.state.accounts[1] == Account(asked=1.0)
+                assert runner.state.accounts[1] == Account(requested=1.0)
 
     asyncio.run(work())

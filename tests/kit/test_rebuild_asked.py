@@ -178,7 +178,7 @@ def test_a_replica_that_could_fold_what_is_skipped_is_rebuilt_without_it(databas
         async def look(runner, saver):
             await service.settled(runner, saver)
             assert runner.state.accounts[1] == Account(1.0, 1)
-            assert runner.state.accounts[2].asked == 0.0
+            assert runner.state.accounts[2].requested == 0.0
 
         assert await service.lived(look) == ""
 

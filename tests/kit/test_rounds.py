@@ -24,7 +24,7 @@ FAULTY = frozenset({UNREACTABLE})
 
 
 class Account(msgspec.Struct, frozen=True):
-    asked: int = 0
+    requested: int = 0
     answered: int = 0
     passed: int = 0
 
@@ -42,7 +42,7 @@ def evolve(state, recorded):
             if units < 0:
                 raise ValueError("units cannot be negative")
             account = state.accounts.get(id, Account())
-            state.accounts[id] = msgspec.structs.replace(account, asked=account.asked + 1)
+            state.accounts[id] = msgspec.structs.replace(account, requested=account.requested + 1)
         case metrics.Settled(trial_id=id):
             account = state.accounts[id]
             state.accounts[id] = msgspec.structs.replace(account, answered=account.answered + 1)
@@ -62,7 +62,7 @@ def react(state, key):
     if key[1] in FAULTY:
         raise ZeroDivisionError("nobody thought of this")
     reason = "x" * EVENT_BYTES if key[1] == HUGE else "asked"
-    return [metrics.Settled(trial_id=key[1], reason=reason)] * (account.asked - account.answered)
+    return [metrics.Settled(trial_id=key[1], reason=reason)] * (account.requested - account.answered)
 
 
 class Number(msgspec.Struct, frozen=True):
@@ -155,8 +155,8 @@ def test_many_commands_share_a_round_and_see_each_other():
     async def work():
         log = MemoryLog()
         async with running(log) as runner:
-            asked = [runner.command(Number(user=f"u{n % 7}"), call(n)) for n in range(400)]
-            answers = await asyncio.gather(*asked)
+            commands = [runner.command(Number(user=f"u{n % 7}"), call(n)) for n in range(400)]
+            answers = await asyncio.gather(*commands)
             assert sorted(value for _, value in answers) == list(range(1, 401))
             stored_events = events(log)
             # An answer's position is that of the event that it speaks of.
@@ -209,8 +209,8 @@ def test_a_command_that_fails_is_its_own_misfortune():
         log = MemoryLog()
         async with running(log) as runner:
             kinds = [Number(), Broken(), Number(), Raw(trial.Progressed(POISONED, 1, -1.0)), Number()]
-            asked = [runner.command(kind, call(n)) for n, kind in enumerate(kinds)]
-            answers = await asyncio.gather(*asked, return_exceptions=True)
+            commands = [runner.command(kind, call(n)) for n, kind in enumerate(kinds)]
+            answers = await asyncio.gather(*commands, return_exceptions=True)
             assert [answer[1] for answer in answers[::2]] == [1, 2, 3]
             assert [answer.problem.code for answer in answers[1::2]] == ["internal", "internal"]
             assert "call c1" in str(answers[1])
@@ -242,9 +242,9 @@ def test_a_command_of_thousands_of_events_is_cut_into_rounds():
             position, value = await runner.command(Many(2500), call())
             assert value == 2500
             await until(lambda: sum(a.answered for a in runner.state.accounts.values()) == 2500)
-        asked = [at for at, e in enumerate(events(log), 1) if isinstance(e, trial.Progressed)]
-        assert len(asked) == 2500
-        assert position == asked[-1]
+        progressed = [at for at, e in enumerate(events(log), 1) if isinstance(e, trial.Progressed)]
+        assert len(progressed) == 2500
+        assert position == progressed[-1]
 
     run(work)
 
@@ -335,16 +335,16 @@ def test_what_a_command_calls_for_is_in_its_batch_and_nowhere_else():
     async def work():
         log = MemoryLog()
         async with running(log, AHEAD, stopwatch=lambda: 0.0) as runner:
-            asked = [runner.command(Number(user=f"u{n}"), call(n)) for n in range(3)]
-            answers = await asyncio.gather(*asked)
+            commands = [runner.command(Number(user=f"u{n}"), call(n)) for n in range(3)]
+            answers = await asyncio.gather(*commands)
             await runner.command(Number(), call(3))
             await until(lambda: answered(runner, 4) == 1)
         assert answers == [(2, 1), (3, 2), (4, 3)]
         stated = [[(type(event), event.trial_id) for event in batch] for batch in batches(log)]
-        asked, made = trial.Progressed, metrics.Settled
+        request, made = trial.Progressed, metrics.Settled
         assert stated == [
-            [*((asked, id) for id in (1, 2, 3)), *((made, id) for id in (1, 2, 3))],
-            [(asked, 4), (made, 4)],
+            [*((request, id) for id in (1, 2, 3)), *((made, id) for id in (1, 2, 3))],
+            [(request, 4), (made, 4)],
         ]
         recorded = [codec.decode(m.body, m.position) for m in log.streams[subjects.CONTROL]]
         assert [event.cause for event in recorded[4:7]] == [event.id for event in recorded[1:4]]

@@ -108,8 +108,8 @@ def test_each_command_of_a_round_of_unknown_outcome_takes_effect_once():
         async with running(log) as runner:
             values = []
             for turn in range(10):
-                asked = [runner.command(Number(user=f"u{n % 3}"), call(f"{turn}-{n}")) for n in range(12)]
-                values += [value for _, value in await asyncio.gather(*asked)]
+                commands = [runner.command(Number(user=f"u{n % 3}"), call(f"{turn}-{n}")) for n in range(12)]
+                values += [value for _, value in await asyncio.gather(*commands)]
             assert sorted(values) == list(range(1, 121))
             assert len(runner.state.accounts) == 120
         assert log.calls > 20

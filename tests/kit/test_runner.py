@@ -24,7 +24,7 @@ from tests.kit.running_runner import running_runner
 class Account(msgspec.Struct, frozen=True):
     """Counts what was reported, and what was answered."""
 
-    asked: float = 0.0
+    requested: float = 0.0
     answered: int = 0
     passed: int = 0
 
@@ -42,7 +42,7 @@ def evolve(state, recorded):
         case trial.Progressed(units=units):
             if units < 0:
                 raise ValueError("units cannot be negative")
-            state.accounts[id] = msgspec.structs.replace(account, asked=account.asked + units)
+            state.accounts[id] = msgspec.structs.replace(account, requested=account.requested + units)
         case metrics.Settled():
             state.accounts[id] = msgspec.structs.replace(account, answered=account.answered + 1)
         case scheduler.DeadlinePassed():
@@ -54,7 +54,7 @@ def evolve(state, recorded):
 
 def react(state, key):
     account = state.accounts[key[1]]
-    open_ = int(account.asked) - account.answered
+    open_ = int(account.requested) - account.answered
     return [metrics.Settled(trial_id=key[1], reason="asked")] * open_
 
 
@@ -67,7 +67,8 @@ def bump(state, command, call):
     if command.trial_id < 0:
         raise invalid("trial_id: must not be negative")
     return Result(
-        [trial.Progressed(command.trial_id, 1, 1.0)], state.accounts.get(command.trial_id, Account()).asked
+        [trial.Progressed(command.trial_id, 1, 1.0)],
+        state.accounts.get(command.trial_id, Account()).requested,
     )
 
 

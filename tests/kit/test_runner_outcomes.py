@@ -111,11 +111,11 @@ class Held(MemoryLog):
 
     def __init__(self):
         super().__init__()
-        self.asked = asyncio.Event()
+        self.append_began = asyncio.Event()
 
     async def end(self, stream, *, after):
         if self.is_held:
-            self.asked.set()
+            self.append_began.set()
             await asyncio.Event().wait()
         return await super().end(stream, after=after)
 
@@ -125,12 +125,12 @@ def test_a_refusal_that_was_being_checked_is_answered_when_the_state_is_loaded_a
         log = Held()
         async with running(log) as runner:
             log.is_held = True
-            asked = asyncio.create_task(runner.command(Bump(-1), Call("c", 0.0)))
-            await log.asked.wait()
+            command = asyncio.create_task(runner.command(Bump(-1), Call("c", 0.0)))
+            await log.append_began.wait()
             log.is_held = False
             runner._on_fault(PageFault("a test wants it"))
             with pytest.raises(Refused, match="a test wants it"):
-                await asyncio.wait_for(asked, 60)
+                await asyncio.wait_for(command, 60)
 
     asyncio.run(work())
 

@@ -154,8 +154,11 @@ def test_a_broker_that_is_away_ends_nobody_however_long_and_whatever_is_left(wor
 
 def test_a_broker_that_is_there_and_says_nothing_ends_nobody(world):
     world.feed.set_total(100)
-    for seen in (None, ClusterReport({**WELL.streams, "CONTROL": StreamReport(problem="no answer")}, OWNERS)):
-        world.report = seen
+    for report in (
+        None,
+        ClusterReport({**WELL.streams, "CONTROL": StreamReport(problem="no answer")}, OWNERS),
+    ):
+        world.report = report
         world.run(5 * STUCK_S)
     assert world.ended == []
 

@@ -108,10 +108,12 @@ def whole(control, reports):
 
 def test_a_start_reads_what_is_loaded_and_goes_through_nothing_else(database):
     """Both indexes begin with the owner: by the wrong one a start reads all that ever was."""
-    asked = []
-    sa.event.listen(database.engine, "before_cursor_execute", lambda *arguments: asked.append(arguments[2:4]))
+    statements = []
+    sa.event.listen(
+        database.engine, "before_cursor_execute", lambda *arguments: statements.append(arguments[2:4])
+    )
     database.read_sync(Snapshot("toy", State).load)
-    statement, values = next(query for query in asked if "away = 0" in query[0])
+    statement, values = next(query for query in statements if "away = 0" in query[0])
     plan = database.read_sync(
         lambda c: c.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", tuple(values)).fetchall()
     )
@@ -319,7 +321,7 @@ def test_whoever_stops_it_at_any_turn_does_stop_it(database):
 
 def test_a_database_that_fails_is_tried_again_and_neither_loses_nor_doubles_anything(database, monkeypatch):
     monkeypatch.setattr(snapshot_store, "FAILED_PAUSE_S", 0.0)
-    fails, seen = [True], []
+    fails, failures = [True], []
 
     def begin(*_):
         if fails[0]:
@@ -330,8 +332,8 @@ def test_a_database_that_fails_is_tried_again_and_neither_loses_nor_doubles_anyt
         async with running(replica), asyncio.timeout(60):
             sa.event.listen(database.engine, "before_cursor_execute", begin)
             await replica.fold("CONTROL", 10)
-            while len(seen) < 3:
-                seen.extend([database.failure] if database.failure else [])
+            while len(failures) < 3:
+                failures.extend([database.failure] if database.failure else [])
                 await asyncio.sleep(0)
             # What comes meanwhile waits with it.
             await replica.fold("REPORTS", 4)
@@ -343,7 +345,7 @@ def test_a_database_that_fails_is_tried_again_and_neither_loses_nor_doubles_anyt
         assert await stored(database) == whole(10, 4)
 
     asyncio.run(work())
-    assert set(seen) == {"database or disk is full"}
+    assert set(failures) == {"database or disk is full"}
 
 
 def test_damaged_records_are_distinguished_from_a_failing_database(database):

@@ -51,9 +51,9 @@ def test_an_index_and_a_view_of_it_say_what_walks_say(changes, more):
     index, expected = SortedKeys(), set()
     change(index, expected, changes)
     agree(index, expected)
-    view, seen = index.layer(), set(expected)
-    change(view, seen, more)
-    agree(view, seen)
+    view, expected_in_view = index.layer(), set(expected)
+    change(view, expected_in_view, more)
+    agree(view, expected_in_view)
     agree(index, expected)
 
 

@@ -24,7 +24,7 @@ from tests.fixtures.waiting import until
 
 
 class Account(msgspec.Struct, frozen=True):
-    asked: float = 0.0
+    requested: float = 0.0
     answered: int = 0
 
 
@@ -42,7 +42,7 @@ def evolve(state, recorded):
     match event:
         case trial.Progressed(trial_id=id, units=units):
             account = state.accounts.get(id, Account())
-            state.accounts[id] = msgspec.structs.replace(account, asked=account.asked + units)
+            state.accounts[id] = msgspec.structs.replace(account, requested=account.requested + units)
             if units in BROKEN:
                 raise ValueError(f"nobody thought of {units} units")
             return [("accounts", id)]
@@ -55,7 +55,7 @@ def evolve(state, recorded):
 
 def react(state, key):
     account = state.accounts[key[1]]
-    return [metrics.Settled(trial_id=key[1], reason="asked")] * (int(account.asked) - account.answered)
+    return [metrics.Settled(trial_id=key[1], reason="asked")] * (int(account.requested) - account.answered)
 
 
 class Bump(msgspec.Struct, frozen=True, tag="bump"):
@@ -131,7 +131,7 @@ def test_it_stands_before_what_it_cannot_fold_and_says_at_which_event():
             await stands(runner)
             assert runner.positions[subjects.CONTROL] == 1
             # The half that the failed fold had changed is not there.
-            assert runner.state.accounts == {1: Account(asked=1.0)}
+            assert runner.state.accounts == {1: Account(requested=1.0)}
             failed = runner.standstill.failed
             assert (failed.stream, failed.position, failed.subject) == (
                 "CONTROL",
@@ -159,11 +159,11 @@ def test_skipped_it_has_no_effect_and_what_follows_has():
             await stands(runner)
             await log.append(draft(skipping(2, owner="others"), "others"))
             await log.append(draft(skipping(2), "skip"))
-            await until(lambda: runner.state.accounts.get(1) == Account(asked=2.0, answered=2))
+            await until(lambda: runner.state.accounts.get(1) == Account(requested=2.0, answered=2))
             assert set(runner.state.accounts) == {1}
             assert runner.standstill.failed is None
             await runner.command(Bump(2), Call("c", 0.0), within_s=60)
-            await until(lambda: runner.state.accounts.get(2) == Account(asked=1.0, answered=1))
+            await until(lambda: runner.state.accounts.get(2) == Account(requested=1.0, answered=1))
 
     asyncio.run(work())
 
@@ -174,7 +174,7 @@ def test_a_rebuild_skips_the_same_events_though_it_could_fold_them_now(broken):
         await say(log, (1, 1.0), (2, 3.0), (1, 1.0))
         await log.append(draft(skipping(2), "skip"))
         async with running(log) as runner:
-            await until(lambda: runner.state.accounts.get(1) == Account(asked=2.0, answered=2))
+            await until(lambda: runner.state.accounts.get(1) == Account(requested=2.0, answered=2))
             before = dict(runner.state.accounts)
         broken.clear()
         async with running(log) as runner:
@@ -199,7 +199,7 @@ def test_a_retried_event_is_folded_if_the_cause_is_removed_and_else_stops_again(
             )
             broken.clear()
             await log.append(draft(RETRY, "second"))
-            await until(lambda: runner.state.accounts.get(2) == Account(asked=3.0, answered=3))
+            await until(lambda: runner.state.accounts.get(2) == Account(requested=3.0, answered=3))
 
     asyncio.run(work())
 
@@ -234,8 +234,8 @@ def test_what_fails_once_only_is_folded_on_a_fresh_state(broken):
         broken.clear()
         await say(log, (1, 1.0), (2, 3.0))
         async with running(log, rules=replace(RULES, evolve=once)) as runner:
-            await until(lambda: runner.state.accounts.get(2) == Account(asked=3.0, answered=3))
-            assert runner.state.accounts[1] == Account(asked=1.0, answered=1)
+            await until(lambda: runner.state.accounts.get(2) == Account(requested=3.0, answered=3))
+            assert runner.state.accounts[1] == Account(requested=1.0, answered=1)
 
     asyncio.run(work())
 
@@ -255,11 +255,11 @@ def test_with_a_database_it_goes_on_from_what_is_saved_and_stands_again_after_a_
             waiting = asyncio.create_task(runner.wait_for_position(10**6, within_s=60))
             await say(log, (1, 1.0), (2, 3.0), (1, 5.0))
             await stands(runner)
-            assert runner.state.accounts[1].asked == 2.0
+            assert runner.state.accounts[1].requested == 2.0
             waiting.cancel()
         async with running(log, saver()) as runner:
             await stands(runner)
-            assert runner.state.accounts[1].asked == 2.0
+            assert runner.state.accounts[1].requested == 2.0
             await log.append(draft(skipping(runner.standstill.failed.position), "skip"))
             await until(lambda: runner.state.accounts[1] == Account(7.0, 7))
             assert 2 not in runner.state.accounts

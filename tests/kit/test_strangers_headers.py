@@ -227,10 +227,10 @@ def test_over_three_brokers_a_repeat_is_stored_once_and_a_worker_learns_whether_
 
 def test_only_headers_that_senders_need_are_forwarded():
     id, trace = {"Nats-Msg-Id": "a"}, {"traceparent": "00-1-2-01"}
-    asked = {BY_SUBJECT: "7", f"{BY_SUBJECT}-Subject": "orders.worker.w1", "Nats-Rollup": "sub"}
-    everything = {name: "1" for headers in HEADERS for name in headers} | id | trace | asked
+    order_headers = {BY_SUBJECT: "7", f"{BY_SUBJECT}-Subject": "orders.worker.w1", "Nats-Rollup": "sub"}
+    everything = {name: "1" for headers in HEADERS for name in headers} | id | trace | order_headers
     assert forwarded_headers("reports.1.metrics", everything) == id | trace
-    assert forwarded_headers("orders.heard.w1", everything) == asked
+    assert forwarded_headers("orders.heard.w1", everything) == order_headers
     assert forwarded_headers("reports.1.metrics", {}) is None
     for value in ("a\nNats-Expected-Last-Msg-Id: b", "a\r", "\ufffd", "", "x" * 1000):
         assert forwarded_headers("reports.1.metrics", {"Nats-Msg-Id": value}) is None

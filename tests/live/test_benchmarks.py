@@ -84,9 +84,9 @@ def quick(request, monkeypatch, capsys):
         module = importlib.import_module(f"benchmarks.{name}")
         if lacks := module.BENCHMARK.lacks():
             pytest.skip(f"{name}: {lacks}")
-        for starts, seen in (("running_cluster", lambda it: it.home), ("user_cluster", lambda it: it)):
+        for starts, target_of in (("running_cluster", lambda it: it.home), ("user_cluster", lambda it: it)):
             if hasattr(module, starts):
-                there = contextlib.nullcontext(seen(request.getfixturevalue("cluster")))
+                there = contextlib.nullcontext(target_of(request.getfixturevalue("cluster")))
                 monkeypatch.setattr(module, starts, lambda slots, agents=1, there=there: there)
         capsys.readouterr()
         module.BENCHMARK.run(["--quick"])

@@ -81,7 +81,9 @@ def test_damage_that_is_met_later_ends_the_service_and_the_next_start_makes_it_a
     cluster.stop(owner, signal.SIGTERM)
     damage(file_of(cluster, owner), table)
     cluster.start(owner)
-    wait_for(lambda: asked(cluster) and times_made_again(cluster, owner) > made, 60, f"{owner} to notice")
+    wait_for(
+        lambda: has_asked_all(cluster) and times_made_again(cluster, owner) > made, 60, f"{owner} to notice"
+    )
     assert answers(cluster) == before
 
 
@@ -95,7 +97,7 @@ def damage(path, table):
         file.write(b"\xff" * size)
 
 
-def asked(cluster):
+def has_asked_all(cluster):
     """Ask for what lies in tables; whether there was an answer does not matter."""
     with contextlib.suppress(AssertionError, OSError, ValueError, KeyError):
         answers(cluster)

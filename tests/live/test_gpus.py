@@ -126,7 +126,7 @@ def completed(cluster, script, **config):
     return trial
 
 
-def seen(cluster, trial):
+def printed_by(cluster, trial):
     (line,) = [line for line in cluster.logs(trial) if line.startswith("seen ")]
     return json.loads(line.removeprefix("seen "))
 
@@ -148,7 +148,7 @@ def test_each_gpu_is_a_slot(cluster):
 
 
 def test_a_trial_sees_the_gpu_it_holds_and_no_other(cluster):
-    observed = seen(cluster, completed(cluster, LOOK))
+    observed = printed_by(cluster, completed(cluster, LOOK))
     assert observed["devices"] == 1
     (uuid,) = observed["uuids"]
     assert observed["visible"] == str([gpu.uuid for gpu in GPUS].index(uuid))

@@ -14,7 +14,7 @@ from determined.transport.bus import BusTransport
 from determined.transport.bus_thread import BusThread
 from services.kit.bus import BusClient
 from services.kit.log_jetstream import ensure_streams
-from tests.fixtures.metrics_service import asked
+from tests.fixtures.metrics_service import answer_to
 from tests.fixtures.metrics_service import credentials as credentials
 from tests.fixtures.metrics_service import metrics as metrics
 
@@ -41,7 +41,7 @@ def report(url, credentials, trial, done):
 
 async def stored(bus_client, trial):
     """How many training reports can be read."""
-    summaries = await asked(bus_client, TrialSummaries([trial]))
+    summaries = await answer_to(bus_client, TrialSummaries([trial]))
     return (
         summaries.get(str(trial), {}).get("summary", {}).get("training", {}).get("loss", {}).get("count", 0)
     )
@@ -51,7 +51,7 @@ async def every_report(bus_client, trial, group):
     """All rows of a group, page by page."""
     rows, after, more = [], None, True
     while more:
-        page = await asked(bus_client, Reports(trial_ids=[trial], group=group, after=after, limit=5000))
+        page = await answer_to(bus_client, Reports(trial_ids=[trial], group=group, after=after, limit=5000))
         rows += page["rows"]
         last = page["rows"][-1]
         after = (last["trial_id"], last["run"], last["steps_completed"], last["id"])
@@ -88,10 +88,10 @@ async def _with_kills(metrics, url, credentials):
         assert all(row["metrics"]["step"] == row["steps_completed"] for row in rows)
         validations = await every_report(bus_client, trial, "validation")
         assert [row["steps_completed"] for row in validations] == list(range(2000, REPORTS + 1, 2000))
-        (curve,) = await asked(
+        (curve,) = await answer_to(
             bus_client, Buckets(trial_ids=[trial], names=["loss"], group="training", width=50)
         )
         assert (curve["count"], sum(curve["counts"])) == (REPORTS, REPORTS)
-        summary = (await asked(bus_client, TrialSummaries([trial])))[str(trial)]["summary"]["training"]
+        summary = (await answer_to(bus_client, TrialSummaries([trial])))[str(trial)]["summary"]["training"]
         assert summary["step"]["sum"] == REPORTS * (REPORTS + 1) / 2
     await client.close()

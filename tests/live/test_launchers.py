@@ -64,9 +64,9 @@ def test_torch_over_two_workers(two_workers, tmp_path):
     wait_for(lambda: two_workers.get(f"experiments/{id}/checkpoints")["checkpoints"], 120, "a checkpoint")
     preempt_and_resume(two_workers, id)
     assert two_workers.wait_for_end(id, 200)["state"] == "STATE_COMPLETED"
-    seen = steps(two_workers, two_workers.first_trial(id), "epoch")
-    assert [epoch for at, epoch in enumerate(seen) if epoch not in seen[:at]] == [1, 2, 3, 4]
-    assert len(set(Counter(seen).values())) == 1
+    epochs = steps(two_workers, two_workers.first_trial(id), "epoch")
+    assert [epoch for at, epoch in enumerate(epochs) if epoch not in epochs[:at]] == [1, 2, 3, 4]
+    assert len(set(Counter(epochs).values())) == 1
     (trial,) = two_workers.trials(id)
     assert (trial["restarts"], trial["bestValidation"]["metrics"]["avgMetrics"]["epoch"]) == (0, 4)
     # Every process tests, under its own rank.

@@ -12,7 +12,7 @@ from det_contracts.queries import LogFields, LogPage
 from services.kit.bus import BusClient
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from tests.fixtures.lines import as_stored
-from tests.fixtures.metrics_service import asked
+from tests.fixtures.metrics_service import answer_to
 from tests.fixtures.metrics_service import credentials as credentials
 from tests.fixtures.metrics_service import metrics as metrics
 from worker.log_shipping import Shipper
@@ -44,7 +44,7 @@ def write(folder, done):
 async def every_line(bus_client, query):
     lines = []
     while True:
-        page = await asked(bus_client, query)
+        page = await answer_to(bus_client, query)
         lines += page["lines"]
         if not page["more"]:
             return lines
@@ -52,7 +52,7 @@ async def every_line(bus_client, query):
 
 
 async def stored(bus_client, task):
-    return (await asked(bus_client, LogFields(task)))["lines"]
+    return (await answer_to(bus_client, LogFields(task)))["lines"]
 
 
 @pytest.mark.full

@@ -123,9 +123,9 @@ def test_the_numbers_are_those_of_what_happened(exported):
         assert value(exported, "steadfast_fold_seconds_count", owner=owner) > 0
     assert value(exported, "steadfast_append_seconds_count", owner="searcher") > 0
     assert value(exported, "steadfast_answer_seconds_count", owner="searcher", outcome="ok") > 0
-    asked = {"method": "GET", "route": "/api/v1/experiments"}
-    assert value(exported, "steadfast_requests_total", status="200", **asked) >= 1
-    assert value(exported, "steadfast_request_seconds_count", **asked) >= 1
+    request = {"method": "GET", "route": "/api/v1/experiments"}
+    assert value(exported, "steadfast_requests_total", status="200", **request) >= 1
+    assert value(exported, "steadfast_request_seconds_count", **request) >= 1
 
 
 @pytest.mark.parametrize(("title", "query"), list(queries()))

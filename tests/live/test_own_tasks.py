@@ -153,8 +153,8 @@ def test_a_tensorboard_that_nobody_looks_at_ends(cluster, tmp_path):
     (tmp_path / "train.py").write_text("")
     (tmp_path / "config.yaml").write_text(CONFIG)
     experiment = cluster.create("config.yaml", tmp_path)
-    given = ("--detach", "--config", "idle_timeout=8s")
-    id = cluster.det("tensorboard", "start", experiment, *given).stdout.strip()
+    options = ("--detach", "--config", "idle_timeout=8s")
+    id = cluster.det("tensorboard", "start", experiment, *options).stdout.strip()
     wait_for(lambda: state(cluster, "tensorboard", id) == "STATE_TERMINATED", 90, "the end")
     assert "nobody has looked at this TensorBoard for 8 s" in cluster.det("task", "logs", id).stdout
     assert cluster.get(f"tensorboards/{id}")["tensorboard"]["exitStatus"] == "exit code 0"

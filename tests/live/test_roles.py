@@ -44,8 +44,8 @@ def test_roles_hide_a_workspace_and_a_run_is_heard_to_its_end(local_cluster, tmp
     space = cluster.api("POST", "workspaces", user="admin", json={"name": "Vision"})["workspace"]["id"]
     project = {"json": {"name": "Digits"}}
     cluster.api("POST", f"workspaces/{space}/projects", user="admin", **project)
-    given = {"userId": 2, "roleAssignment": EDITOR | {"scopeWorkspaceId": space}}
-    roles = {"json": {"userRoleAssignments": [given]}}
+    assignment = {"userId": 2, "roleAssignment": EDITOR | {"scopeWorkspaceId": space}}
+    roles = {"json": {"userRoleAssignments": [assignment]}}
     cluster.api("POST", "roles/add-assignments", user="admin", **roles)
 
     folder, go = tmp_path / "code", tmp_path / "go"

@@ -18,7 +18,7 @@ from services.kit.bus import BusClient
 from services.kit.log import Draft
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.kit.records import read_event
-from tests.fixtures.metrics_service import Metrics, asked
+from tests.fixtures.metrics_service import Metrics, answer_to
 from tests.fixtures.metrics_service import credentials as credentials
 from tests.live import test_ingest, test_log_ingest
 
@@ -152,25 +152,25 @@ class Story:
 
     async def answers_are_joined(self):
         trials = [*EARLY, *LATER]
-        summaries = await asked(self.bus_client, queries.TrialSummaries(trials))
+        summaries = await answer_to(self.bus_client, queries.TrialSummaries(trials))
         assert {id: summary["summary"]["training"]["step"]["sum"] for id, summary in summaries.items()} == {
             str(id): REPORTS * (REPORTS + 1) / 2 for id in trials
         }
-        curves = await asked(self.bus_client, queries.Buckets(trial_ids=trials, names=["step"], width=50))
+        curves = await answer_to(self.bus_client, queries.Buckets(trial_ids=trials, names=["step"], width=50))
         assert [(curve["trial_id"], curve["count"]) for curve in curves] == [(id, REPORTS) for id in trials]
         reports, after = [], None
         while True:
             query = queries.Reports(trial_ids=trials, group="training", after=after, limit=0)
-            page = await asked(self.bus_client, query)
+            page = await answer_to(self.bus_client, query)
             reports += [(row["trial_id"], row["steps_completed"]) for row in page["rows"]]
             if not page["more"]:
                 break
             last = page["rows"][-1]
             after = (last["trial_id"], last["run"], last["steps_completed"], last["id"])
         assert reports == [(id, step) for id in trials for step in range(1, REPORTS + 1)]
-        names = await asked(self.bus_client, queries.MetricNames([1, 2]))
+        names = await answer_to(self.bus_client, queries.MetricNames([1, 2]))
         assert names == {"training": ["loss", "step"], "validation": ["loss"]}
-        best = await asked(self.bus_client, queries.BestValidation(1, smaller_is_better=True))
+        best = await answer_to(self.bus_client, queries.BestValidation(1, smaller_is_better=True))
         assert best == 1.0 / REPORTS
 
     async def verdicts_are_recorded_once(self):

@@ -168,8 +168,8 @@ PLACES = (("e", "Experiments"), ("c", "Agents"), ("q", "Queue"), ("m", "Models")
 
 @pytest.mark.full
 def test_who_goes_elsewhere_asks_again_only_for_what_has_changed(cluster, page, examples):
-    asked = []
-    page.on("request", lambda request: asked.append(request.url))
+    urls = []
+    page.on("request", lambda request: urls.append(request.url))
     for _ in range(2):
         for key, heading in PLACES:
             page.keyboard.press("g")
@@ -180,7 +180,7 @@ def test_who_goes_elsewhere_asks_again_only_for_what_has_changed(cluster, page, 
     cluster.create("1_metrics.yaml", examples, "--config", "name=told-all-the-same")
     expect(page.get_by_role("row", name=re.compile("told-all-the-same"))).to_be_visible()
     # The first thing that the channel says may have it asked for once.
-    assert len([url for url in asked if url.endswith("/api/v1/me")]) <= 1
+    assert len([url for url in urls if url.endswith("/api/v1/me")]) <= 1
 
 
 def test_keys_lead_to_places(page):
@@ -236,9 +236,9 @@ def test_enter_waits_for_what_fits_the_text(cluster, page, examples):
     held = held_back(page, re.compile("experiments-search"))
     page.keyboard.type("waits-its")
     page.keyboard.press("Enter")
-    asked = held()
+    request = held()
     expect(page).to_have_title("Dashboard · Steadfast")
-    asked.continue_()
+    request.continue_()
     page.unroute_all()
     expect(page).to_have_url(re.compile(f"/det/experiments/{id}/overview"))
 
@@ -250,10 +250,10 @@ def test_what_is_typed_before_the_palette_is_there_is_not_lost(page):
     held = held_back(page, re.compile(r"/palette[^/]*\.js$"))
     page.keyboard.press("Control+k")
     page.keyboard.type("gq")
-    asked = held()
+    request = held()
     page.keyboard.type("ueue")
     expect(page).to_have_title("Dashboard · Steadfast")
-    asked.continue_()
+    request.continue_()
     field = page.get_by_role("dialog", name="Search or jump to").get_by_role("combobox")
     expect(field).to_have_value("gqueue")
     expect(field).to_be_focused()

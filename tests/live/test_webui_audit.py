@@ -99,10 +99,10 @@ STANDING = {
 def test_an_operator_has_a_service_skip_the_event_at_which_it_stands_still(page):
     # No command makes a service stand still; what the gateway answers to a skip has tests of its own.
     page.route("**/api/v1/master/parked", lambda route: route.fulfill(json=PARKED | {"standing": [STANDING]}))
-    asked = []
+    requests = []
 
     def skip(route):
-        asked.append(route.request.post_data_json)
+        requests.append(route.request.post_data_json)
         route.fulfill(json={})
 
     page.route("**/api/v1/master/parked/skip", skip)
@@ -116,25 +116,25 @@ def test_an_operator_has_a_service_skip_the_event_at_which_it_stands_still(page)
     dialog.get_by_role("button", name="Skip the event").click()
     # The reason is required.
     expect(dialog).to_be_visible()
-    assert asked == []
+    assert requests == []
     dialog.get_by_label("Reason").fill("bug 45")
     dialog.get_by_role("button", name="Skip the event").click()
     expect(page.get_by_text("The searcher skips event 41 and continues")).to_be_visible()
     expect(dialog).to_be_hidden()
-    assert asked == [{"program": "searcher", "stream": "CONTROL", "position": 41, "reason": "bug 45"}]
+    assert requests == [{"program": "searcher", "stream": "CONTROL", "position": 41, "reason": "bug 45"}]
 
 
 @pytest.mark.full
 def test_an_operator_has_a_database_rebuilt_and_sees_how_far_that_is(page):
     # The cluster is shared: tests/full/test_rebuild.py rebuilds databases in one of its own.
-    asked = []
+    requests = []
 
     def rebuild(route):
         if route.request.method == "POST":
-            asked.append(route.request.post_data_json)
+            requests.append(route.request.post_data_json)
             route.fulfill(json={})
         else:
-            progress = "event 7 of 41" if asked else ""
+            progress = "event 7 of 41" if requests else ""
             route.fulfill(json={"programs": [{"program": "searcher", "progress": progress}]})
 
     page.route("**/api/v1/master/rebuild", rebuild)
@@ -146,7 +146,7 @@ def test_an_operator_has_a_database_rebuilt_and_sees_how_far_that_is(page):
     dialog.get_by_role("button", name="Rebuild").click()
     expect(row).to_contain_text("event 7 of 41")
     expect(row.get_by_role("button", name="Rebuild")).to_be_disabled()
-    assert asked == [{"program": "searcher"}]
+    assert requests == [{"program": "searcher"}]
 
 
 @pytest.mark.full

@@ -180,7 +180,7 @@ def test_an_address_shows_a_colleague_the_same(page, browser, cluster, create):
     colleague.get_by_role("button", name="Sign in").click()
     expect(colleague.locator("tr[data-id]")).to_contain_text("0.25")
     assert colleague.url.partition("?")[2] == page.url.partition("?")[2]
-    theirs, ours = (seen.get_by_role("table", name="Experiments") for seen in (colleague, page))
+    theirs, ours = (viewer.get_by_role("table", name="Experiments") for viewer in (colleague, page))
     wait_for(lambda: theirs.evaluate(CONTENT) == ours.evaluate(CONTENT), 60, "both to see the same table")
     head, rows = ours.evaluate(CONTENT)
     assert [(title.replace("\n", ""), order) for title, order, _ in head[1:-1]] == [

@@ -152,49 +152,49 @@ def test_it_opens_at_what_failed_first_and_errors_are_a_key_away(page):
 def test_all_of_it_can_be_scrolled_without_a_gap(page):
     page.get_by_role("button", name="Start", exact=True).click()
     see(page, "step 1 of many")
-    seen = set()
+    steps = set()
     box = page.locator(".log")
     box.hover()
 
     def look():
         texts = lines(page).all_inner_texts()
         assert len(texts) <= 200
-        seen.update(n for text in texts for n in map(int, re.findall(r"step (\d+) of", text)))
+        steps.update(n for text in texts for n in map(int, re.findall(r"step (\d+) of", text)))
 
     def scrolled():
         wheel(page, 700)
         look()
-        return max(seen) > 1300
+        return max(steps) > 1300
 
     look()
     # More than a page keeps.
     wait_for(scrolled, 120, "1,300 lines")
-    assert seen == set(range(1, max(seen) + 1))
+    assert steps == set(range(1, max(steps) + 1))
     # And back over what was let go meanwhile.
-    seen.clear()
+    steps.clear()
 
     look()
 
     def back():
         wheel(page, -700)
         look()
-        return min(seen) == 1
+        return min(steps) == 1
 
     wait_for(back, 120, "the first line")
-    assert seen == set(range(1, max(seen) + 1))
+    assert steps == set(range(1, max(steps) + 1))
 
 
 @pytest.mark.full
 def test_any_place_is_one_move_away(page):
     go_to(page, 10_000)
-    seen = page.locator(".logfoot .seen")
-    expect(seen).to_contain_text(re.compile(r"Lines (9,[89]|10,0)\d\d to .* of 20,03\d"))
+    lines_shown = page.locator(".logfoot .seen")
+    expect(lines_shown).to_contain_text(re.compile(r"Lines (9,[89]|10,0)\d\d to .* of 20,03\d"))
     strip = page.get_by_role("slider", name="Place in the log")
     strip.focus()
     page.keyboard.press("Home")
     see(page, "step 1 of many")
     page.keyboard.press("PageDown")
-    expect(seen).to_contain_text(re.compile(r"Lines (1,9|2,0)\d\d to"))
+    expect(lines_shown).to_contain_text(re.compile(r"Lines (1,9|2,0)\d\d to"))
     page.locator(".log").focus()
     page.keyboard.press("Home")
     see(page, "step 1 of many")

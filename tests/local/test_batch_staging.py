@@ -133,12 +133,12 @@ async def follows_and_removes(broker, memory):
     staging.update_links()
     link = next(broker.folder.rglob(subjects.CONTROL)) / NAME
     assert link.is_symlink()
-    seen = link.stat().st_mtime_ns
+    modified_ns = link.stat().st_mtime_ns
     subject = subjects.decision("searcher")
     drafts = [Draft(subject, b"1", "one"), Draft("control.trial.1", b"2", "two")]
     end = await JetStreamLog(connection).append_batch(drafts, fence=Fence(subject, 0))
     # It was staged there, and is gone.
-    assert link.stat().st_mtime_ns > seen
+    assert link.stat().st_mtime_ns > modified_ns
     assert list(link.iterdir()) == []
     await connection.close()
     broker.kill9()

@@ -38,5 +38,5 @@ def test_tools_are_answered_where_nobody_else_listens(tmp_path):
 def test_a_password_that_nobody_types_is_reported_in_one_line():
     ended = run_module("services.local.reset_password", "--nats", "nats://127.0.0.1:1", "admin")
     assert ended.returncode == 1
-    assert "nothing was changed. Where nobody can be asked, give --password-file" in ended.stderr
+    assert "nothing was changed. Without a terminal, use --password-file" in ended.stderr
     assert "Traceback" not in ended.stderr

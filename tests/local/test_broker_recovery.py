@@ -147,14 +147,14 @@ def test_an_unhealthy_broker_is_restarted_with_longer_pauses(broker, disk, quick
 
 
 def test_one_that_is_well_is_left_alone(broker, disk, quick, tmp_path):
-    asked = asyncio.Event()
+    all_sent = asyncio.Event()
 
     async def story(_):
         for answer in ((200, b"{}"), sick("not current"), (200, b"{}")):
             broker.answer = answer
             for _ in range(20):
                 await asyncio.to_thread(write_error, broker.port)
-        asked.set()
+        all_sent.set()
 
     assert run(broker, story, tmp_path) == []
-    assert asked.is_set()
+    assert all_sent.is_set()

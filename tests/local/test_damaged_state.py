@@ -72,11 +72,11 @@ def test_an_empty_secret_is_made_again_and_any_other_is_left(tmp_path, capsys):
 def test_what_is_written_is_flushed_before_it_has_the_name(tmp_path, monkeypatch):
     path = tmp_path / "it"
     path.write_bytes(b"before")
-    seen = []
-    monkeypatch.setattr(files.os, "fsync", lambda _: seen.append(path.read_bytes()))
+    contents = []
+    monkeypatch.setattr(files.os, "fsync", lambda _: contents.append(path.read_bytes()))
     write_atomic(path, b"after")
     # The content, while the name still means the old one; then the folder, which has the new one.
-    assert seen == [b"before", b"after"]
+    assert contents == [b"before", b"after"]
     assert list(tmp_path.iterdir()) == [path]
 
 

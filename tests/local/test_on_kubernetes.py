@@ -88,8 +88,8 @@ def test_workers_of_another_namespace_have_their_keys_there(run, tmp_path):
 def test_up_makes_both_namespaces(run, tmp_path):
     both = ("helm", "kubectl")
     run("up", "--keys", tmp_path / "keys", "--workers-namespace", "tasks", programs=both)
-    given = yaml.safe_load_all((tmp_path / "given").read_text())
-    namespaces = [manifest["metadata"]["name"] for manifest in given if manifest["kind"] == "Namespace"]
+    manifests = yaml.safe_load_all((tmp_path / "given").read_text())
+    namespaces = [manifest["metadata"]["name"] for manifest in manifests if manifest["kind"] == "Namespace"]
     assert namespaces == ["steadfast", "tasks"]
 
 

@@ -147,8 +147,8 @@ def test_dropped_points_are_deleted_in_any_order_of_folding(world, tables):
     world.add(reports(training([1], loss=[1.0]), trial=5))
     world.add(PointsDropped(trial_id=4, through=1, reason="old"))
     world.add(reports(training([6000], loss=[0.25]), trial=4, number=2))
-    asked = [*(query for query in QUERIES if not isinstance(query, LogPage)), TrialSummaries([4, 5])]
-    asked += [Reports(trial_ids=[4, 5]), Buckets(trial_ids=[4, 5], names=["loss"])]
+    questions = [*(query for query in QUERIES if not isinstance(query, LogPage)), TrialSummaries([4, 5])]
+    questions += [Reports(trial_ids=[4, 5]), Buckets(trial_ids=[4, 5], names=["loss"])]
     answers = []
     for order in (["CONTROL", "REPORTS"], ["REPORTS", "CONTROL"]):
         for together in (True, False):
@@ -159,7 +159,7 @@ def test_dropped_points_are_deleted_in_any_order_of_folding(world, tables):
                     if not together:
                         tables.save(world)
             tables.save(world)
-            answers.append([tables.ask(query) for query in asked])
+            answers.append([tables.ask(query) for query in questions])
     assert answers[1:] == answers[:1] * 3
     *_, summaries, rows, _ = answers[0]
     assert summaries["4"]["summary"]["training"]["loss"]["count"] == 5001

@@ -227,13 +227,13 @@ def test_any_number_of_keys_may_be_added_at_one_step():
 @contextlib.contextmanager
 def statements(tables):
     """Counts statements while it is open."""
-    asked = []
+    executed = []
 
     def note(*arguments):
-        asked.append(arguments[2])
+        executed.append(arguments[2])
 
     sa.event.listen(tables.database.engine, "before_cursor_execute", note)
-    yield asked
+    yield executed
     sa.event.remove(tables.database.engine, "before_cursor_execute", note)
 
 
@@ -243,9 +243,9 @@ def test_sets_of_names_are_looked_up_together(world, tables):
     for number in (1, 2):
         distinct_series = [series("g", [number * many + n], {f"name{n}": [1.0]}) for n in range(many)]
         world.add(reports(*distinct_series, number=number)).fold()
-        with statements(tables) as asked:
+        with statements(tables) as executed:
             tables.save(world)
-        assert len(asked) < 40
+        assert len(executed) < 40
     trial = tables.ask(TrialSummaries([1]))["1"]
     assert len(trial["summary"]["g"]) == many
     with tables.database.engine.begin() as connection:
@@ -264,9 +264,9 @@ def test_a_run_after_another_costs_what_it_makes_outdated(world, tables, monkeyp
         for run in range(part * 20 + 1, part * 20 + 21):
             world.add(reports(training([1, 2, 3], a=[1.0, 2.0, float(run)]), run=run))
         world.fold()
-        with statements(tables) as asked:
+        with statements(tables) as executed:
             tables.save(world)
-        costs.append(len(asked))
+        costs.append(len(executed))
     # As many partitions as there were runs, of which one each time has anything to archive.
     assert costs[2] <= costs[1] + 20
     assert recounted == [1, 1, 1]

@@ -100,9 +100,9 @@ def test_keys_added_to_a_validation_in_one_commit_are_written_once(world, tables
     base = validation([7], loss=[0.5])
     added = [validation([7], **{f"name{n}": [float(n)]}) for n in range(300)]
     world.add(reports(base, *added, number=1)).fold()
-    with statements(tables) as asked:
+    with statements(tables) as executed:
         tables.save(world)
-    assert sum("UPDATE validations" in str(statement) for statement in asked) == 1
+    assert sum("UPDATE validations" in str(statement) for statement in executed) == 1
     latest = tables.ask(TrialSummaries([1]))["1"]["latest_validation"]
     assert latest["metrics"] == {"loss": 0.5} | {f"name{n}": float(n) for n in range(300)}
 

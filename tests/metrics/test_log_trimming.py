@@ -76,12 +76,12 @@ def test_what_is_too_much_goes_oldest_first(world, tables, monkeypatch):
         tables.save(world)
     with tables.database.engine.connect() as connection:
         stored = dict(connection.execute(sa.select(CHUNKS.c.last_id, CHUNKS.c.stored)).all())
-    asked = MetricsSettings(log_keep_mib=1)
-    trim = needed_trim(tables, asked)
+    settings = MetricsSettings(log_keep_mib=1)
+    trim = needed_trim(tables, settings)
     ends = sorted(stored)
     left = sum(stored[end] for end in ends if end >= (trim.through + 1) * 4096)
     assert 0 < left <= 1024 * 1024
     world.add(LogsTrimmed(through=trim.through, reason=trim.reason)).fold()
     tables.save(world)
-    assert needed_trim(tables, asked).through == 0
+    assert needed_trim(tables, settings).through == 0
     assert world.state.trimmed["LOGS"].through == trim.through

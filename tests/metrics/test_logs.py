@@ -190,10 +190,10 @@ def test_what_is_found_is_what_fits(world, tables, small, seed):
         wanted = [line for line in whole if fits(line)]
         assert wanted, name
         for limit in (0, 1, 7):
-            asked = msgspec.structs.replace(query, limit=limit)
-            assert all_of(tables.ask, asked) == wanted, name
+            limited = msgspec.structs.replace(query, limit=limit)
+            assert all_of(tables.ask, limited) == wanted, name
             if not query.from_number:
-                backwards = msgspec.structs.replace(asked, descending=True)
+                backwards = msgspec.structs.replace(limited, descending=True)
                 assert all_of(tables.ask, backwards) == wanted[::-1], name
 
 
@@ -285,12 +285,12 @@ def test_large_lines_and_large_commits_are_cut_into_full_chunks(world, tables):
 
 def test_the_same_lines_in_other_commits_answer_the_same(world, tables, small):
     told_in_commits(world, tables, random.Random(3))
-    asked = [query for query, _ in FITS.values()]
-    live = [all_of(tables.ask, query) for query in asked], tables.ask(LogFields("1.a"))
+    questions = [query for query, _ in FITS.values()]
+    live = [all_of(tables.ask, query) for query in questions], tables.ask(LogFields("1.a"))
     tables.drop()
     world.restart().fold()
     tables.save(world)
-    assert ([all_of(tables.ask, query) for query in asked], tables.ask(LogFields("1.a"))) == live
+    assert ([all_of(tables.ask, query) for query in questions], tables.ask(LogFields("1.a"))) == live
 
 
 def test_a_long_search_says_how_far_it_has_come(world, tables, small, monkeypatch):

@@ -169,17 +169,17 @@ def test_log_lines_that_are_too_old_are_trimmed_by_a_decision_that_a_rebuild_rep
         for number, days in enumerate((40, 35, 29, 1)):
             batch = lines(f"{days} days old", offset=number, at=now - days * 86_400)
             await log.append(Draft(subjects.logs("1.a"), msgspec.json.encode(batch), f"log-{number}"))
-        asked = LogPage(task_id="1.a")
-        texts = lambda: [line["text"] for line in tables.ask(asked)["lines"]]  # noqa: E731
+        page = LogPage(task_id="1.a")
+        texts = lambda: [line["text"] for line in tables.ask(page)["lines"]]  # noqa: E731
         async with running(log, tables, log_keep_days=30.0):
             await until(lambda: texts() == ["29 days old", "1 days old"])
             (stated,) = log.control()
             assert (stated.through, stated.reason) == (2, "older than 30 days")
-        live = tables.ask(asked)
+        live = tables.ask(page)
         tables.drop()
         async with running(log, tables) as (_, saver):
             await saver.wait_for_position((await log.bounds(subjects.CONTROL))[1])
-            await until(lambda: tables.ask(asked)["lines"] == live["lines"])
+            await until(lambda: tables.ask(page)["lines"] == live["lines"])
         assert len(log.control()) == 1
 
     asyncio.run(work())
@@ -217,13 +217,13 @@ def test_curves_of_long_ended_trials_are_deleted_and_stay_deleted_after_a_rebuil
             assert points(2) == points(3) == [1, 2, 3, 3]
         (stated,) = dropped()
         assert (stated.trial_id, stated.through) == (1, 3)
-        asked = [TrialSummaries([1, 2, 3]), BestValidation(1, True), Reports(trial_ids=[1, 2, 3])]
-        live = [tables.ask(query) for query in asked]
+        questions = [TrialSummaries([1, 2, 3]), BestValidation(1, True), Reports(trial_ids=[1, 2, 3])]
+        live = [tables.ask(query) for query in questions]
         assert live[0]["1"]["summary"]["training"]["loss"]["count"] == 3
         assert live[0]["1"]["best_validation"]["steps_completed"] == 3
         tables.drop()
         async with running(log, tables) as (_, saver):
             await saver.wait_for_position((await log.bounds(subjects.CONTROL))[1])
-            assert [tables.ask(query) for query in asked] == live
+            assert [tables.ask(query) for query in questions] == live
 
     asyncio.run(work())

@@ -222,9 +222,9 @@ class Shards:
             self.databases[-1].save(world.fold())
 
     def ask(self, query):
-        asked = joining.split(SHARED, query)
-        assert asked
-        answers = [self.databases[shard - 1].ask(part) for shard, part in asked.items()]
+        parts = joining.split(SHARED, query)
+        assert parts
+        answers = [self.databases[shard - 1].ask(part) for shard, part in parts.items()]
         answer = joining.join(query, answers) if len(answers) > 1 else answers[0]
         return msgspec.json.decode(msgspec.json.encode(answer))
 

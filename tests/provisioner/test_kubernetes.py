@@ -204,10 +204,10 @@ def test_an_api_server_that_asks_to_wait_is_left_alone(make, api):
     api.answers = [(429, "too many requests", {"Retry-After": "30"})]
     with pytest.raises(EngineUnavailable, match="too many requests"):
         asyncio.run(engine.list_workers())
-    asked = len(api.requests)
+    requests_before = len(api.requests)
     with pytest.raises(EngineUnavailable, match="is limiting our requests"):
         asyncio.run(engine.list_workers())
-    assert len(api.requests) == asked
+    assert len(api.requests) == requests_before
 
 
 def test_a_long_list_comes_in_pages_and_from_the_beginning_where_a_page_is_too_old(make, api, monkeypatch):

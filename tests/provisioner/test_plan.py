@@ -15,12 +15,12 @@ def target(*workers, newest=9, **more):
     return DesiredPool(pool="gpu", newest=newest, workers=workers, **more)
 
 
-def seen(number=1, phase="running", handle="7", **more):
+def listed(number=1, phase="running", handle="7", **more):
     return ListedWorker(worker_id=f"gpu-{number}", handle=handle, phase=phase, **more)
 
 
 def test_what_is_wanted_and_not_listed_is_started():
-    assert plan(target(wanted(1), wanted(2)), [seen(2)]).start == ("gpu-1",)
+    assert plan(target(wanted(1), wanted(2)), [listed(2)]).start == ("gpu-1",)
 
 
 def test_what_was_started_once_is_not_started_again_while_lists_lag():
@@ -30,7 +30,7 @@ def test_what_was_started_once_is_not_started_again_while_lists_lag():
 
 
 def test_what_is_given_back_and_empty_is_stopped():
-    worker = seen()
+    worker = listed()
     assert plan(target(wanted(phase="running", released="idle")), [worker]).stop == (worker,)
     assert plan(target(wanted(phase="running", released="idle", busy=True)), [worker]).stop == ()
 
@@ -42,14 +42,14 @@ def test_what_is_given_back_before_it_was_started_is_over():
 
 
 def test_of_two_that_were_started_for_one_id_one_is_stopped():
-    queued, running = seen(phase="queued", handle="3"), seen(handle="4")
+    queued, running = listed(phase="queued", handle="3"), listed(handle="4")
     assert plan(target(wanted(phase="running")), [queued, running]).stop == (queued,)
-    first, second = seen(phase="queued", handle="3"), seen(phase="queued", handle="4")
+    first, second = listed(phase="queued", handle="3"), listed(phase="queued", handle="4")
     assert plan(target(wanted(phase="queued")), [second, first]).stop == (second,)
 
 
 def test_what_nobody_wants_is_stopped_but_not_what_an_old_answer_cannot_know():
-    worker = seen(3)
+    worker = listed(3)
     assert plan(target(newest=3), [worker]).stop == (worker,)
     assert plan(target(newest=2), [worker]).stop == ()
 
@@ -60,7 +60,7 @@ def test_what_is_called_otherwise_is_left_alone():
 
 
 def test_an_ended_instance_is_forgotten_once_it_was_reported():
-    worker = seen(phase="over", detail="FAILED")
+    worker = listed(phase="over", detail="FAILED")
     desired = target(wanted(phase="running"))
     assert plan(desired, [worker]).forget == ()
     assert [(r.phase, r.detail) for r in plan(desired, [worker]).report] == [("over", "FAILED")]
@@ -69,8 +69,8 @@ def test_an_ended_instance_is_forgotten_once_it_was_reported():
 
 def test_unchanged_instances_are_not_reported():
     desired_worker = wanted(phase="running", detail="job 7", ends_at=3.0)
-    assert plan(target(desired_worker), [seen(detail="job 7", ends_at=3.0)]).report == ()
-    (news,) = plan(target(desired_worker), [seen(detail="job 7", ends_at=4.0)]).report
+    assert plan(target(desired_worker), [listed(detail="job 7", ends_at=3.0)]).report == ()
+    (news,) = plan(target(desired_worker), [listed(detail="job 7", ends_at=4.0)]).report
     assert news.ends_at == 4.0
 
 
@@ -86,7 +86,7 @@ class Engine:
 
     async def list_workers(self):
         self._do("look")
-        return [seen(4, handle="4")]
+        return [listed(4, handle="4")]
 
     async def start(self, id):
         self._do("start", id)

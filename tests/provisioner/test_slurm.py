@@ -96,10 +96,10 @@ def test_where_slurm_is_not_installed_the_engine_is_away(slurm, monkeypatch, tmp
 def test_a_job_is_submitted_with_the_script_of_its_worker(slurm, tmp_path):
     engine = slurm(sbatch=f"cat > {tmp_path}/given; echo '17;cluster'")
     assert asyncio.run(engine.start("gpu-1")) == "job 17"
-    given = (tmp_path / "given").read_text()
-    assert "#SBATCH --job-name=steadfast.c1.gpu-1\n" in given
-    assert "#SBATCH --partition=main\n" in given
-    assert "export STEADFAST_WORKER_ID=gpu-1\n" in given
+    script = (tmp_path / "given").read_text()
+    assert "#SBATCH --job-name=steadfast.c1.gpu-1\n" in script
+    assert "#SBATCH --partition=main\n" in script
+    assert "export STEADFAST_WORKER_ID=gpu-1\n" in script
 
 
 def test_a_refusal_by_slurm_is_quoted_and_an_unclear_answer_is_unknown(slurm):

@@ -22,7 +22,7 @@ class Scheduling:
         return self.fold.state
 
     def decisions_after(self, *events):
-        self.fold.given(*events)
+        self.fold.apply(*events)
         return self.fold.decide()
 
     def pool(self, name="default", **settings):

@@ -21,8 +21,8 @@ def released(events):
 
 
 def report(cluster, id="default-1", phase="running", detail="job 7", **more):
-    seen = SeenWorker(worker_id=id, phase=phase, detail=detail, **more)
-    return cluster.rule(ReportWorkers(pool="default", workers=(seen,)))
+    worker = SeenWorker(worker_id=id, phase=phase, detail=detail, **more)
+    return cluster.rule(ReportWorkers(pool="default", workers=(worker,)))
 
 
 def later(cluster, seconds):

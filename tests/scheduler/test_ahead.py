@@ -42,7 +42,7 @@ def test_many_commands_share_a_round_and_see_each_other():
         log = MemoryLog()
         async with running(log) as runner:
 
-            async def asked(number, command):
+            async def submit(number, command):
                 with contextlib.suppress(Refused):
                     await runner.command(command, Call(f"c{number}", 0.0))
 
@@ -54,7 +54,7 @@ def test_many_commands_share_a_round_and_see_each_other():
                 ChangeJob(experiment_id=-n, resource_pool="other", priority=7, user="admin")
                 for n in range(1, TASKS + 1, 3)
             ]
-            await asyncio.gather(*(asked(*numbered_command) for numbered_command in enumerate(commands)))
+            await asyncio.gather(*(submit(*numbered_command) for numbered_command in enumerate(commands)))
             stored_events = events(log)
             assert sum(isinstance(event, Decision) for event in stored_events) <= 6
             numbers = [task.number for task in runner.state.tasks.values()]
@@ -97,10 +97,10 @@ def again(state):
 @pytest.mark.parametrize("seed", range(8))
 def test_whatever_is_folded_into_a_view_leaves_the_state_below_as_it_was(cluster, seed, monkeypatch):
     """Random events, forty at a time: the view of the state before them shows the state behind them."""
-    seen = []
+    folded = []
 
     def evolve(state, recorded):
-        seen.append(recorded)
+        folded.append(recorded)
         return RULES.evolve(state, recorded)
 
     monkeypatch.setattr(cluster.fold, "rules", Watched(RULES, evolve))
@@ -109,11 +109,11 @@ def test_whatever_is_folded_into_a_view_leaves_the_state_below_as_it_was(cluster
     cluster.worker("w1", 4)
     chance = Chance(cluster, seed)
     for _ in range(6):
-        below, start = again(cluster.state), len(seen)
+        below, start = again(cluster.state), len(folded)
         view, before = view_of(below), whole(below)
         for _ in range(40):
             chance.step()
-        for recorded in seen[start:]:
+        for recorded in folded[start:]:
             list(RULES.evolve(view, recorded))
         assert whole(view) == whole(cluster.state)
         assert whole(below) == before

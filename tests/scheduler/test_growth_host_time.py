@@ -25,8 +25,8 @@ def test_before_its_host_goes_a_workers_tasks_are_asked_to_leave(grow):
     assert later(cluster, 300 - NOTICE_S - 1) == []
     events = later(cluster, 1)
     assert released(events) == ["default-1"]
-    (asked,) = of(scheduler.PreemptRequested, events)
-    assert asked.reason == f"default-1 is given back: {ends(ends_at)}"
+    (preemption,) = of(scheduler.PreemptRequested, events)
+    assert preemption.reason == f"default-1 is given back: {ends(ends_at)}"
     assert of(scheduler.PreemptRequested, later(cluster, 5)) == []
 
 

@@ -115,7 +115,7 @@ def test_lost_slots_stay_lost_while_their_runs_are_not_over(cluster):
     cluster.worker(slots=4)
     cluster.request(1, slots=4)
     cluster.started(1)
-    cluster.fold.given(worker.AllocationStarted("w1", "1.t1.1"))
+    cluster.fold.apply(worker.AllocationStarted("w1", "1.t1.1"))
     cluster.worker(session="s2", slots=1, running=["1.t1.1"], reads_after=0)
     cluster.worker(session="s3", slots=1, running=["1.t1.1"], reads_after=0)
     cluster.request(2, slots=4)
@@ -125,7 +125,7 @@ def test_lost_slots_stay_lost_while_their_runs_are_not_over(cluster):
 @pytest.mark.parametrize("news", ["left", "lost", "shrunk"])
 def test_an_assignment_that_comes_too_late_is_lost_at_once(cluster, news):
     cluster.worker(slots=1)
-    cluster.fold.given(
+    cluster.fold.apply(
         searcher.RunRequested(
             trial_id=1,
             experiment_id=1,
@@ -140,9 +140,9 @@ def test_an_assignment_that_comes_too_late_is_lost_at_once(cluster, news):
     )
     (assigned,) = RULES.react(cluster.state, ("pools", "default"))
     if news == "left":
-        cluster.fold.given(worker.WorkerLeft("w1", "s1"))
+        cluster.fold.apply(worker.WorkerLeft("w1", "s1"))
     elif news == "lost":
-        cluster.fold.given(scheduler.WorkerLost("w1", "silent"))
+        cluster.fold.apply(scheduler.WorkerLost("w1", "silent"))
     else:
         cluster.worker(session="s2", slots=[7], reads_after=0)
     (ended,) = of(scheduler.AllocationEnded, cluster.decisions_after(assigned))
@@ -166,7 +166,7 @@ def test_a_repeated_registration_changes_nothing(cluster, repeated, presence):
     cluster.worker(slots=2, session="s2", reads_after=2**53 - 1)
     cluster.job(1)
     (assigned,) = cluster.request(1)
-    cluster.fold.given(worker.AllocationStarted("w1", assigned.allocation_id))
+    cluster.fold.apply(worker.AllocationStarted("w1", assigned.allocation_id))
     if presence != "here":
         gone = scheduler.WorkerLost("w1", "silent") if presence == "lost" else worker.WorkerLeft("w1", "s2")
         cluster.decisions_after(gone)

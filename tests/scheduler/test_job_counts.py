@@ -36,14 +36,14 @@ def test_the_counts_are_those_of_the_whole_queue(cluster, kind, seed):
     cluster.decisions_after(gateway.UserSet(user_id=3, username="ann", reason="test"))
     begin_with_two_pools(cluster, kind, preemption=seed % 2 == 0)
     chance = ChanceWithQuotas(cluster, seed)
-    seen, kept_out = set(), 0
+    counts_so_far, kept_out = set(), 0
     for _ in range(200):
         chance.step()
         state = cluster.state
         # Before the books are brought up to date, and after it.
         counts = counted(state)
         assert counts == listed(state) == counted(state)
-        seen.update(counts.values())
+        counts_so_far.update(counts.values())
         kept_out += sum(1 for pool in state.pools for _ in state.index.gate.not_admitted(pool))
-    assert len(seen) > 5
+    assert len(counts_so_far) > 5
     assert kept_out

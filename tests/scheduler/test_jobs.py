@@ -241,5 +241,5 @@ def test_whom_a_change_would_ask_to_leave(cluster):
     cluster.worker(slots=1)
     preview = ask(cluster, PreviewChange(ChangeJob(experiment_id=2, user="bob", priority=1)))
     assert preview == {"order": [2, 1], "starts": [], "leave": [1]}
-    (asked,) = change(cluster, 2, priority=1)
-    assert asked.allocation_id == "1.t1.1", "as it then is"
+    (preemption,) = change(cluster, 2, priority=1)
+    assert preemption.allocation_id == "1.t1.1", "as it then is"

@@ -69,9 +69,9 @@ def test_only_the_workers_of_a_run_get_its_token(play):
         tokens = {name: [entry.briefing.token for entry in entries] for name, entries in allocations.items()}
         assert sorted(tokens.values()) == [["token of 1.r.1"], ["token of 2.r.1"]]
         for name, other in zip("ab", "ba", strict=True):
-            seen = "".join(str(message) for message in cluster.messages(name))
-            assert tokens[name][0] in seen
-            assert tokens[other][0] not in seen
+            received = "".join(str(message) for message in cluster.messages(name))
+            assert tokens[name][0] in received
+            assert tokens[other][0] not in received
 
     play(story)
 
@@ -207,7 +207,7 @@ def test_what_was_briefed_stays_although_its_briefing_has_grown(monkeypatch):
     monkeypatch.setattr(orders, "EVENT_BYTES", 4000)
     monkeypatch.setattr(orders, "BRIEFINGS_BYTES", 3000)
 
-    def given(*sizes):
+    def worker_orders(*sizes):
         assigned = scheduler.AllocationAssigned(
             allocation_id="a", task_id="t", kind="TRIAL", experiment_id=1, run=1, parts=(), reason=""
         )
@@ -223,9 +223,9 @@ def test_what_was_briefed_stays_although_its_briefing_has_grown(monkeypatch):
             worker_id="w", position=9, session="s", presence="here", allocations=tuple(standing)
         )
 
-    sent = orders.trim_to_message(given(900, 900), None)
+    sent = orders.trim_to_message(worker_orders(900, 900), None)
     assert (sent.position, ids(sent)) == (9, ["1", "2"])
-    grown = given(1200, 1200)
+    grown = worker_orders(1200, 1200)
     assert (orders.trim_to_message(grown, sent).position, ids(orders.trim_to_message(grown, sent))) == (
         9,
         ["1", "2"],

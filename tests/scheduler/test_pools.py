@@ -102,11 +102,11 @@ class Unready:
     """A runner that cannot decide at first, and then says this."""
 
     def __init__(self, refusal):
-        self.refusal, self.asked = refusal, []
+        self.refusal, self.commands = refusal, []
 
     async def command(self, command, call):
-        self.asked.append(command)
-        if len(self.asked) < 3:
+        self.commands.append(command)
+        if len(self.commands) < 3:
             raise unavailable("the state is being reloaded")
         if self.refusal is not None:
             raise self.refusal
@@ -124,4 +124,4 @@ def test_the_configuration_is_sent_until_it_is_decided(tmp_path, monkeypatch, re
     else:
         with pytest.raises(Refused, match="no such pool"):
             asyncio.run(sending)
-    assert runner.asked == [read_pools(path)] * 3
+    assert runner.commands == [read_pools(path)] * 3

@@ -24,10 +24,10 @@ def full(cluster):
 
 def test_an_important_job_takes_the_slots_of_an_unimportant_one(full):
     full.job(2, priority=10)
-    (asked,) = full.request(3, experiment=2)
-    assert isinstance(asked, scheduler.PreemptRequested)
-    assert (asked.allocation_id, asked.wanted_by) == ("1.t2.1", "1.t3.1")
-    assert asked.reason == "its slots are wanted by experiment 2 (priority 10)"
+    (preemption,) = full.request(3, experiment=2)
+    assert isinstance(preemption, scheduler.PreemptRequested)
+    assert (preemption.allocation_id, preemption.wanted_by) == ("1.t2.1", "1.t3.1")
+    assert preemption.reason == "its slots are wanted by experiment 2 (priority 10)"
     (ended, assigned) = full.exited(2)
     assert (ended.outcome, assigned.trial_id, ended.asked_to_leave) == ("succeeded", 3, True)
     (by_itself,) = of(scheduler.AllocationEnded, full.exited(1))
@@ -73,8 +73,8 @@ def test_without_preemption_it_waits(full):
 def test_a_raised_priority_counts_at_once(full):
     full.job(2, priority=60)
     assert full.request(3, experiment=2) == []
-    (asked,) = full.rule(ChangeJob(experiment_id=2, priority=10, user="bob"))
-    assert asked.wanted_by == "1.t3.1"
+    (preemption,) = full.rule(ChangeJob(experiment_id=2, priority=10, user="bob"))
+    assert preemption.wanted_by == "1.t3.1"
 
 
 def test_a_limit_of_slots_holds_and_may_be_lifted(cluster):
@@ -104,8 +104,8 @@ def test_between_two_runs_a_trial_still_counts(cluster):
     cluster.request(2)
     cluster.started(1)
     cluster.job(2)
-    (asked,) = cluster.request(3, experiment=2)
-    assert asked.allocation_id == "1.t1.1"
+    (preemption,) = cluster.request(3, experiment=2)
+    assert preemption.allocation_id == "1.t1.1"
     # The job has one waiting trial now, and one between two runs: it is not the poorer of the two.
     _, assigned = cluster.exited(1)
     assert assigned.trial_id == 3
@@ -129,7 +129,7 @@ def test_fair_share_takes_from_the_rich_when_somebody_comes(cluster):
         cluster.request(trial)
         cluster.started(trial)
     cluster.job(2)
-    (asked,) = of(scheduler.PreemptRequested, cluster.request(3, experiment=2))
-    assert asked.allocation_id in ("1.t1.1", "1.t2.1")
-    assert asked.reason
+    (preemption,) = of(scheduler.PreemptRequested, cluster.request(3, experiment=2))
+    assert preemption.allocation_id in ("1.t1.1", "1.t2.1")
+    assert preemption.reason
     assert cluster.fold.decide() == []

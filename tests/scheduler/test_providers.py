@@ -8,7 +8,7 @@ from services.scheduler.providers import parse_seconds, read_provider
 
 
 def test_the_names_of_0_25_mean_the_same():
-    given = {
+    settings = {
         "type": "slurm",
         "min_instances": 1,
         "max_instances": 3,
@@ -18,7 +18,7 @@ def test_the_names_of_0_25_mean_the_same():
         "slots_per_instance": 4,
         "slurm": {"partition": "gpu"},
     }
-    provider, problems = read_provider("p", given)
+    provider, problems = read_provider("p", settings)
     assert problems == []
     assert (provider.min_instances, provider.max_instances, provider.slots_per_instance) == (1, 3, 4)
     assert (provider.max_idle_s, provider.max_starting_s, provider.notice_s) == (5400.0, 90.0, 30.0)
@@ -29,7 +29,7 @@ def test_a_pool_without_a_provider_has_none():
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("settings", "says"),
     [
         ([], "p: expected a mapping with `type`, one of process, slurm"),
         ({}, "p: Object missing required field `type`"),
@@ -48,8 +48,8 @@ def test_a_pool_without_a_provider_has_none():
         ),
     ],
 )
-def test_invalid_values_are_reported_with_their_path(given, says):
-    provider, problems = read_provider("p", given)
+def test_invalid_values_are_reported_with_their_path(settings, says):
+    provider, problems = read_provider("p", settings)
     assert provider is None or problems
     assert any(says in problem for problem in problems), problems
 

@@ -57,9 +57,9 @@ def test_a_ready_run_is_asked_to_leave_with_a_deadline(cluster):
     cluster.worker()
     cluster.request(1)
     cluster.started(1)
-    (asked,) = cluster.stop(1)
-    assert isinstance(asked, scheduler.PreemptRequested)
-    assert asked.within_s == PREEMPTION_DEADLINE_S
+    (preemption,) = cluster.stop(1)
+    assert isinstance(preemption, scheduler.PreemptRequested)
+    assert preemption.within_s == PREEMPTION_DEADLINE_S
     (ended,) = of(scheduler.AllocationEnded, cluster.exited(1))
     assert ended.outcome == "succeeded"
 
@@ -231,8 +231,8 @@ def test_a_host_may_want_an_allocation_to_leave(cluster):
     cluster.worker()
     cluster.request(1)
     cluster.started(1)
-    (asked,) = cluster.fold.rule(AskToLeave(allocation_id="1.t1.1", user="ann")).events
-    assert asked.within_s == PREEMPTION_DEADLINE_S
+    (preemption,) = cluster.fold.rule(AskToLeave(allocation_id="1.t1.1", user="ann")).events
+    assert preemption.within_s == PREEMPTION_DEADLINE_S
     assert cluster.fold.rule(AskToLeave(allocation_id="1.t1.1", user="ann")).events == ()
 
 
@@ -281,7 +281,7 @@ def between_two_runs(cluster):
 
 def test_a_trial_between_two_runs_keeps_its_share(between_two_runs):
     between_two_runs.fold.pass_time(PAUSE_S - 1)
-    between_two_runs.fold.given(searcher.RunEnded(trial_id=1, run=1, restarts=0, reason="preempted"))
+    between_two_runs.fold.apply(searcher.RunEnded(trial_id=1, run=1, restarts=0, reason="preempted"))
     (again,) = of(scheduler.AllocationAssigned, between_two_runs.request(1, run=2))
     assert again.trial_id == 1
     assert between_two_runs.fold.pass_time(PAUSE_S) == []
@@ -292,6 +292,6 @@ def test_nobody_waits_for_ever_beside_a_slot_that_is_kept_for_a_trial_of_which_n
 ):
     (over,) = between_two_runs.fold.pass_time(PAUSE_S)
     assert isinstance(over, scheduler.PauseOver)
-    (given,) = between_two_runs.fold.decide()
-    assert given.trial_id == 2
+    (assigned,) = between_two_runs.fold.decide()
+    assert assigned.trial_id == 2
     assert between_two_runs.fold.pass_time(PAUSE_S) == []

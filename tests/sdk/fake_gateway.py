@@ -81,7 +81,7 @@ class FakeGateway:
     def answer(self, method: str, path: str, *answers: Any) -> None:
         self._answers[method, path] = list(answers)
 
-    def asked(self, method: str, path: str) -> list[Call]:
+    def calls_to(self, method: str, path: str) -> list[Call]:
         return [call for call in self.calls if (call.method, call.path) == (method, path)]
 
     def wrap_socket(self, context: Any) -> None:

@@ -174,8 +174,8 @@ def test_includes_keep_their_base_name(tmp_path):
     [
         (["other/a.py"], "duplicate path detected"),
         (["one/lib", "two/lib"], "duplicate path detected"),
-        (["/"], "no name of its own"),
-        ([".."], "no name of its own"),
+        (["/"], "no name under which it could be sent"),
+        ([".."], "no name under which it could be sent"),
         (["missing.txt"], "not a readable file"),
     ],
 )
@@ -223,7 +223,7 @@ def test_a_file_that_grows_meanwhile_is_still_refused(tmp_path, monkeypatch):
 
 def test_progress_is_printed_in_bytes_and_files(tmp_path):
     make(tmp_path, NESTED)
-    seen = []
-    context.pack(tmp_path, on_file=lambda size, count: seen.append((size, count)))
-    assert [count for _, count in seen] == [1, 2, 3, 4]
-    assert seen[-1][0] == sum((tmp_path / path).stat().st_size for path in NESTED)
+    calls = []
+    context.pack(tmp_path, on_file=lambda size, count: calls.append((size, count)))
+    assert [count for _, count in calls] == [1, 2, 3, 4]
+    assert calls[-1][0] == sum((tmp_path / path).stat().st_size for path in NESTED)

@@ -98,14 +98,16 @@ def faults(owner, member, declared):
         return None
     if declared in ("property",) or declared.startswith("attr:"):
         there = (
-            hasattr(owner, member) or member in getattr(owner, "__annotations__", {}) or given(owner, member)
+            hasattr(owner, member)
+            or member in getattr(owner, "__annotations__", {})
+            or is_set_in_init(owner, member)
         )
         return None if there else "missing"
     attribute = owner if member == "" else inspect.getattr_static(owner, member, None)
     return "missing" if attribute is None else is_taken(declared, attribute)
 
 
-def given(owner, member):
+def is_set_in_init(owner, member):
     """Whether objects have it once they are made."""
     return f"self.{member} = " in inspect.getsource(owner.__init__)
 

@@ -43,7 +43,7 @@ class Searching:
 
     def decisions_after(self, *events):
         """Somebody states events; returns what the searcher decides on that."""
-        self.fold.given(*events)
+        self.fold.apply(*events)
         return self.decide()
 
     def complete(self, trial_id, metric=0.5, run=None, seq=None):

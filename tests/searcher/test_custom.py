@@ -112,8 +112,8 @@ def test_work_for_a_trial_that_ended_meanwhile_is_dropped(custom):
 @pytest.mark.parametrize(
     ("operations", "message"),
     [
-        ((TrainTo("x", 5),), "no such trial: x"),
-        ((CloseTrial("x"),), "no such trial: x"),
+        ((TrainTo("x", 5),), "trial x not found"),
+        ((CloseTrial("x"),), "trial x not found"),
         ((A, A), "trial a already exists"),
         ((CreateTrial("old", {}),), "trial old already exists"),
         ((CreateTrial("not a token", {}),), "letters, digits"),

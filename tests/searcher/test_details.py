@@ -46,7 +46,7 @@ def test_history_that_the_search_would_not_repeat_stops_the_fold(searching, drif
     searching.submit(SINGLE)
     (created,) = of(searcher.TrialCreated, searching.fold.decided)
     with pytest.raises(ValueError, match="not created as"):
-        searching.fold.given(msgspec.structs.replace(created, **drift))
+        searching.fold.apply(msgspec.structs.replace(created, **drift))
 
 
 @pytest.mark.parametrize("drift", [{"length": 11}, {"seq": 2}])
@@ -54,7 +54,7 @@ def test_an_operation_that_the_search_did_not_ask_for_stops_the_fold(searching, 
     searching.submit(SINGLE)
     (set_,) = of(searcher.OperationSet, searching.fold.decided)
     with pytest.raises(ValueError, match="differs from what the search says"):
-        searching.fold.given(msgspec.structs.replace(set_, **drift))
+        searching.fold.apply(msgspec.structs.replace(set_, **drift))
 
 
 def test_only_who_gave_up_has_little_time_to_leave(searching):

@@ -32,7 +32,7 @@ def change(searching, action):
 def keys(searching, event):
     """The records that an event moves, without what follows."""
     before = dict(searching.fold._touched)
-    searching.fold.given(event)
+    searching.fold.apply(event)
     return set(searching.fold._touched) - set(before)
 
 
@@ -75,7 +75,7 @@ def test_one_event_moves_a_few_records(searching):
 
 def test_a_trial_about_which_nothing_can_be_decided_holds_up_no_other(searching):
     searching.submit(RANDOM)
-    searching.fold.given(searcher.ExperimentPaused(1, "paused by bob"))
+    searching.fold.apply(searcher.ExperimentPaused(1, "paused by bob"))
     del searching.fold._touched["trials", AT_ONCE]
     stops = of(searcher.StopRequested, searching.decide())
     assert {stop.trial_id for stop in stops} == set(range(1, MANY + 1)) - {AT_ONCE}
@@ -83,10 +83,10 @@ def test_a_trial_about_which_nothing_can_be_decided_holds_up_no_other(searching)
 
 def test_a_change_of_mind_reaches_all_that_heard_of_the_first(searching):
     searching.submit(RANDOM)
-    searching.fold.given(searcher.ExperimentPaused(1, "paused by bob"))
+    searching.fold.apply(searcher.ExperimentPaused(1, "paused by bob"))
     key = next(key for key in searching.fold._touched if key[0] == "trials")
     (stop,) = RULES.react(searching.state, key)
-    searching.fold.given(stop, searcher.ExperimentActivated(1, "activated by bob"))
+    searching.fold.apply(stop, searcher.ExperimentActivated(1, "activated by bob"))
     searching.decide()
     statuses = [trial_status(trial) for _, trial in sorted(searching.state.trials.items())]
     assert statuses == ["leaving"] + ["running"] * (MANY - 1)
@@ -119,6 +119,6 @@ def test_an_old_log_names_all_trials_at_the_end(searching):
     for trial_id in range(1, MANY + 1):
         searching.finish(trial_id)
     change(searching, "delete")
-    searching.fold.given(searcher.ExperimentDeleted(1, "DELETED", "gone", tuple(range(1, MANY + 1))))
+    searching.fold.apply(searcher.ExperimentDeleted(1, "DELETED", "gone", tuple(range(1, MANY + 1))))
     state = searching.state
     assert not any((state.trials, state.tasks, state.searches, list(state.trials_by_status)))

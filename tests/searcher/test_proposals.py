@@ -55,11 +55,11 @@ def test_trials_are_announced_where_tpe_proposes_them(searching):
 
 def test_a_replay_proposes_nothing_and_comes_to_the_same_state(searching, monkeypatch):
     log = []
-    given = searching.fold.given
-    searching.fold.given = lambda *events, **more: log.extend(events) or given(*events, **more)
+    apply = searching.fold.apply
+    searching.fold.apply = lambda *events, **more: log.extend(events) or apply(*events, **more)
     play(searching)
     monkeypatch.setattr(optuna_sampler, "propose", None)
-    again = Fold(RULES).given(*log)
+    again = Fold(RULES).apply(*log)
     assert msgspec.json.encode(dump(again.state)) == msgspec.json.encode(dump(searching.state))
     assert again.decide() == []
 

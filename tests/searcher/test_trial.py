@@ -153,7 +153,7 @@ def test_invalid_hyperparameters_are_replaced(searching, outcome):
 
 def test_a_killed_run_of_a_paused_trial_runs_again_later(searching):
     searching.submit(SINGLE)
-    searching.fold.given(searcher.ExperimentPaused(1, "paused"))
+    searching.fold.apply(searcher.ExperimentPaused(1, "paused"))
     searching.decide()
     (ended,) = of(searcher.RunEnded, searching.end_run(1, "killed", None, "did not preempt"))
     assert ended.restarts == 0

@@ -126,7 +126,7 @@ def test_the_answer_of_a_lost_script_counts_in_old_logs(outside):
     outside.trial()
     outside.start()
     outside.pass_time(PATIENCE_S + 1)
-    outside.fold.given(trial.Heartbeat(1, 1))
+    outside.fold.apply(trial.Heartbeat(1, 1))
     decided = outside.searching.complete(1)
     assert kinds(decided)[-1] is searcher.TrialIdled
     assert (outside.states(), outside.state.trials[1].complete) == (("ACTIVE", "ACTIVE"), True)

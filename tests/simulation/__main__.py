@@ -45,33 +45,33 @@ def minimal(seed, off, steps, result):
     return result
 
 
-def all_of(given, off):
+def all_of(args, off):
     """Batches of seeds as they finish: (seeds, counts, stories, steps)."""
-    ends = time.monotonic() + 60 * given.minutes
-    first, last, waiting = given.first, given.first + given.seeds, deque()
-    with ProcessPoolExecutor(given.jobs) as pool:
+    ends = time.monotonic() + 60 * args.minutes
+    first, last, waiting = args.first, args.first + args.seeds, deque()
+    with ProcessPoolExecutor(args.jobs) as pool:
         while waiting or (first < last and time.monotonic() < ends):
-            while first < last and len(waiting) < 2 * given.jobs and time.monotonic() < ends:
+            while first < last and len(waiting) < 2 * args.jobs and time.monotonic() < ends:
                 count = min(PORTION, last - first)
-                waiting.append((count, pool.submit(some, first, count, off, given.steps)))
+                waiting.append((count, pool.submit(some, first, count, off, args.steps)))
                 first += count
             count, portion = waiting.popleft()
             yield count, *portion.result()
 
 
 def main():
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--seeds", type=int, default=200)
-    asked.add_argument("--first", type=int, default=0)
-    asked.add_argument("--steps", type=int, default=300, help="events that the trouble lasts for, at least")
-    asked.add_argument("--minutes", type=float, default=1e9, help="begin nothing new after that")
-    asked.add_argument("--jobs", type=int, default=os.cpu_count())
-    asked.add_argument("--off", default="", help=f"kinds of trouble to leave out: {', '.join(KINDS)}")
-    given = asked.parse_args()
-    off = [kind for kind in given.off.split(",") if kind]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=300, help="events that the trouble lasts for, at least")
+    parser.add_argument("--minutes", type=float, default=1e9, help="begin nothing new after that")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--off", default="", help=f"kinds of trouble to leave out: {', '.join(KINDS)}")
+    args = parser.parse_args()
+    off = [kind for kind in args.off.split(",") if kind]
     began = time.monotonic()
     counts, failed, steps, seeds = Counter(), 0, 0, 0
-    for count, portion_counts, stories, done in all_of(given, off):
+    for count, portion_counts, stories, done in all_of(args, off):
         counts.update(portion_counts)
         seeds, steps, failed = seeds + count, steps + done, failed + len(stories)
         for story in stories.values():

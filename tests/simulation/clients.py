@@ -190,7 +190,7 @@ async def follow(client, gateway):
         return 0
     trial, stops = client.chance.choice(trials), disk.stops
     task = f"{trial.experiment.id}.{trial.request_id}"
-    seen = []
+    lines = []
     follower = Follower(
         gateway.following,
         LogPage(task_id=task),
@@ -202,14 +202,14 @@ async def follow(client, gateway):
     )
     async with aclosing(follower.lines()) as pages:
         async for page in pages:
-            seen += page.splitlines()
+            lines += page.splitlines()
     # What the log holds twice may be shown twice: see README, "Known".
     once = [line for line, count in Counter(_written(disk, task)).items() if count == 1]
-    if any(seen.count(line) > 1 for line in once):
-        client.report_if_wrong(f"lines of {task} are told twice: {seen}", "each line once")
+    if any(lines.count(line) > 1 for line in once):
+        client.report_if_wrong(f"lines of {task} are told twice: {lines}", "each line once")
     # A lagging broker knows of no more than it has.
     if disk.stops == stops and all(server.lags_at is None for server in disk.servers):
-        missing = set(_written(disk, task, world.registers.log_end.get(trial.id, 0))) - set(seen)
+        missing = set(_written(disk, task, world.registers.log_end.get(trial.id, 0))) - set(lines)
         if missing:
             client.report_if_wrong(f"lines of {task} are missing: {missing}", "each line once")
     return 0

@@ -85,10 +85,10 @@ class LyingEngine:
         await self._answer()
         return self.jobs[-1].handle
 
-    async def stop(self, seen):
+    async def stop(self, listed_worker):
         await self._answer()
         # Another provisioner may have forgotten the job in the meantime.
-        job = next((job for job in self.jobs if job.handle == seen.handle), None)
+        job = next((job for job in self.jobs if job.handle == listed_worker.handle), None)
         if (
             job is not None
             and job.alive
@@ -96,9 +96,9 @@ class LyingEngine:
         ):
             self._spawn(job, self._end(job))
 
-    async def forget(self, seen):
+    async def forget(self, listed_worker):
         await self._answer()
-        self.jobs = [job for job in self.jobs if job.handle != seen.handle or job.alive]
+        self.jobs = [job for job in self.jobs if job.handle != listed_worker.handle or job.alive]
 
     # -- what really happens
 

@@ -34,10 +34,10 @@ class History:
     def at(self, position):
         return self._values[bisect_right(self._positions, position) - 1]
 
-    def seen(self, seen):
+    def known_to(self, knowledge):
         """The newest value that was seen."""
         both = zip(reversed(self._positions), reversed(self._values), strict=True)
-        return next(value for position, value in both if seen.has(position))
+        return next(value for position, value in both if knowledge.has(position))
 
     def since(self, first, last):
         """The values set after the first position, up to the last."""
@@ -112,13 +112,13 @@ class Trial:
     def operations(self):
         return self.experiment.operations.get(self.request_id)
 
-    def seen_complete(self, seen):
+    def seen_complete(self, knowledge):
         operations = self.operations()
-        seq = operations.seen(seen)[0] if operations else 0
-        return seq == 0 or seen.has(self.completed.get(seq, NEVER))
+        seq = operations.known_to(knowledge)[0] if operations else 0
+        return seq == 0 or knowledge.has(self.completed.get(seq, NEVER))
 
-    def seen_closed(self, seen):
-        return seen.has(self.experiment.closed.get(self.request_id, NEVER))
+    def seen_closed(self, knowledge):
+        return knowledge.has(self.experiment.closed.get(self.request_id, NEVER))
 
 
 @dataclass

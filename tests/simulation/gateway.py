@@ -120,12 +120,12 @@ class Asks:
         if not leaders:
             raise unavailable("no metrics")
         through = leaders[0].runner.positions[subjects.LOGS]
-        wanted, seen, lines = subjects.logs(query.task_id), {}, []
+        wanted, newest_offsets, lines = subjects.logs(query.task_id), {}, []
         for message in self._world.disk.streams[subjects.LOGS][:through]:
             if message.subject != wanted or (fresh := decode_batch(message)) is None:
                 continue
-            if fresh.offset > seen.get(fresh.source_key, -1):
-                seen[fresh.source_key] = fresh.offset
+            if fresh.offset > newest_offsets.get(fresh.source_key, -1):
+                newest_offsets[fresh.source_key] = fresh.offset
                 lines += [line for line in fresh.lines if line.id > query.after_id]
         more = len(lines) > query.limit
         lines = lines[: query.limit]

@@ -70,7 +70,7 @@ class Stated:
     cause: str
     batch: str
     """Owner of the decision that heads its batch; empty for a fact."""
-    seen: int
+    folded: int
     """Position that the decider had folded."""
     knowledge: Seen
     """What the decider knew: what it had folded, and what it had decided in the same batch before."""
@@ -186,7 +186,7 @@ def one_live_allocation(ledger, event, stated):
 
 def asks_only_while_active(ledger, event, stated):
     trial = ledger.trials[event.trial_id]
-    states = trial.experiment.state.seen(stated.knowledge), trial.state.seen(stated.knowledge)
+    states = trial.experiment.state.known_to(stated.knowledge), trial.state.known_to(stated.knowledge)
     if states != ("ACTIVE", "ACTIVE"):
         return f"experiment and trial are {states}"
     return "its operation is complete" if trial.seen_complete(stated.knowledge) else None
@@ -279,10 +279,10 @@ def outcome_fits_the_exits(ledger, event, stated):
 def deletes_only_what_nobody_needs(ledger, event, stated):
     for uuid in event.uuids:
         owner = ledger.stored.get(uuid)
-        if owner is None or owner.id != event.experiment_id or owner.state.at(stated.seen) not in OVER:
+        if owner is None or owner.id != event.experiment_id or owner.state.at(stated.folded) not in OVER:
             return f"checkpoint {uuid} is of experiment {owner and owner.id}, {owner and owner.state.now}"
         for since, other in ledger.sources.get(uuid, ()):
-            if since <= stated.seen and other is not owner and other.state.at(stated.seen) not in OVER:
+            if since <= stated.folded and other is not owner and other.state.at(stated.folded) not in OVER:
                 return f"experiment {other.id} starts from checkpoint {uuid}"
     return None
 

@@ -130,14 +130,14 @@ class Lab(ScenarioQueries):
     def submit(self, gate, *, slots=1, trials=1, priority=42, pool="default"):
         """Start an experiment; returns its id and those of its trials once they all exist."""
         searching = {"name": "random", "metric": "loss", "max_length": BATCHES, "max_trials": trials}
-        given = {
+        written = {
             "entrypoint": "python3 train.py",
             "searcher": searching,
             "resources": {"slots_per_trial": slots, "priority": priority, "resource_pool": pool},
             "checkpoint_storage": {"type": "shared_fs", "host_path": "/tmp"},
             "max_restarts": 0,
         }
-        config = complete(given, seed=self.world.plan.seed, name=gate)
+        config = complete(written, seed=self.world.plan.seed, name=gate)
         command = CreateExperiment(
             user="ann", config=config, original_config="", activate=True, request_key=gate
         )

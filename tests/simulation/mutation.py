@@ -135,19 +135,21 @@ def chosen(only, sample, seed):
 
 
 def main():
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--sample", type=int, default=100, help="how many; 0 for all")
-    asked.add_argument("--seed", type=int, default=0, help="which ones")
-    asked.add_argument("--seeds", type=int, default=20, help="simulated where unit tests notice nothing")
-    asked.add_argument("--only", default="", help="part of a file's name")
-    asked.add_argument("--child", default="", help=argparse.SUPPRESS)
-    given = asked.parse_args()
-    if given.child:
-        return _try(given.child, sys.stdin.read(), given.seeds)
-    tried = chosen(given.only, given.sample, given.seed)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sample", type=int, default=100, help="how many; 0 for all")
+    parser.add_argument("--seed", type=int, default=0, help="which ones")
+    parser.add_argument("--seeds", type=int, default=20, help="simulated where unit tests notice nothing")
+    parser.add_argument("--only", default="", help="part of a file's name")
+    parser.add_argument("--child", default="", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.child:
+        return _try(args.child, sys.stdin.read(), args.seeds)
+    tried = chosen(args.only, args.sample, args.seed)
     survivors = 0
     for file, mutant in tried:
-        if not is_noticed(file, mutant.source(), given.seeds):
+        if not is_noticed(file, mutant.source(), args.seeds):
             survivors += 1
             print(f"services/{file}.py:{mutant.line}: {mutant.what}", flush=True)
     noticed = len(tried) - survivors

@@ -14,9 +14,9 @@ def holds_no_slot_twice(ledger, event, stated):
 
 def places_the_whole_gang(ledger, event, stated):
     allocation = ledger.allocations[event.allocation_id]
-    given = sum(len(part.slots) for part in event.parts)
-    if given != allocation.slots or not event.parts:
-        return f"it asks for {allocation.slots} slots and is given {given}"
+    slots = sum(len(part.slots) for part in event.parts)
+    if slots != allocation.slots or not event.parts:
+        return f"it asks for {allocation.slots} slots and is given {slots}"
     workers = [part.worker_id for part in event.parts]
     if len(set(workers)) < len(workers) or [p.rank for p in event.parts] != list(range(len(workers))):
         return f"its parts are {event.parts}"
@@ -25,15 +25,15 @@ def places_the_whole_gang(ledger, event, stated):
 
 def places_only_where_there_is_room(ledger, event, stated):
     allocation = ledger.allocations[event.allocation_id]
-    pool = ledger.pool_at(allocation, stated.seen)
+    pool = ledger.pool_at(allocation, stated.folded)
     for part in event.parts:
-        host = ledger.workers_at(part.worker_id, stated.seen)
+        host = ledger.workers_at(part.worker_id, stated.folded)
         if host is None or host.presence != "here" or host.pool != pool:
             return f"worker {part.worker_id} is not there for it: {host}"
         for slot in (*part.slots, None):
             if slot is not None and slot not in host.slots:
                 return f"worker {part.worker_id} has no slot {slot}"
-            enabled = ledger.switch_at(part.worker_id, slot, stated.seen)
+            enabled = ledger.switch_at(part.worker_id, slot, stated.folded)
             if not enabled:
                 return f"slot {slot} of worker {part.worker_id} takes no new work"
     return None
@@ -44,12 +44,12 @@ def keeps_to_quotas(ledger, event, stated):
     allocation = ledger.allocations[event.allocation_id]
     if not allocation.slots:
         return None
-    for holder in ledger.holders_at(allocation, stated.seen):
-        quota = ledger.quota_at(holder, stated.seen)
+    for holder in ledger.holders_at(allocation, stated.folded):
+        quota = ledger.quota_at(holder, stated.folded)
         if quota is None:
             continue
         others = [a for a in ledger.allocations.values() if a.parts and not a.outcome and a is not allocation]
-        held = sum(a.slots for a in others if holder in ledger.holders_at(a, stated.seen))
+        held = sum(a.slots for a in others if holder in ledger.holders_at(a, stated.folded))
         if held + allocation.slots > quota:
             return f"{holder} holds {held} and takes {allocation.slots} more, its quota is {quota}"
         ledger.count("placed within a quota")
@@ -78,7 +78,7 @@ def gives_nothing_to_who_is_given_back(ledger, event, stated):
     """A worker that is being returned gets no more work."""
     for part in event.parts:
         since = ledger.given_back.get(part.worker_id)
-        if since is not None and since <= stated.seen:
+        if since is not None and since <= stated.folded:
             return f"{part.worker_id} was given back at {since}"
     return None
 
@@ -97,5 +97,5 @@ def nobody_works_there(ledger, event, stated):
 
 def is_not_there(ledger, event, stated):
     """Nothing is left of a dismissed worker."""
-    host = ledger.workers_at(event.worker_id, stated.seen)
+    host = ledger.workers_at(event.worker_id, stated.folded)
     return f"it is here: {host}" if host is not None and host.presence == "here" else None

@@ -28,7 +28,7 @@ class Promptness:
     def look(self, world, recorded):
         if type(recorded.event) is not Decision:
             return
-        owner, seen = recorded.event.owner, recorded.event.seen
+        owner, folded = recorded.event.owner, recorded.event.seen
         if owner not in world.rules:
             # The intake admits facts and has no reactions.
             return
@@ -36,7 +36,7 @@ class Promptness:
         for key, waiting in list(self._waiting.get(owner, {}).items()):
             if not rules.react(truth, key):
                 del self._waiting[owner][key]
-            elif waiting[0] <= seen:
+            elif waiting[0] <= folded:
                 waiting[1] += 1
                 self._check_rounds(waiting[1], f"{owner} decides nothing about {key}", recorded)
         self._check_timers(rules, truth, recorded)

@@ -59,13 +59,13 @@ async def _ask(world, owner, command):
 
 def config(world, trials=1, length=2):
     """A small search."""
-    given = {
+    written = {
         "name": "flood",
         "entrypoint": "python3 train.py",
         "searcher": {"name": "random", "metric": "loss", "max_length": length, "max_trials": trials},
         "checkpoint_storage": {"type": "shared_fs", "host_path": "/tmp"},
     }
-    return complete(given, seed=world.plan.seed, name="flood")
+    return complete(written, seed=world.plan.seed, name="flood")
 
 
 async def submits(world, number):
@@ -83,8 +83,10 @@ async def submits(world, number):
 
 async def toggles(world, number):
     """Pauses and activates one experiment, as fast as it is answered."""
-    given = config(world, trials=2, length=200)
-    command = CreateExperiment(user=f"user{number}", config=given, original_config="", activate=True)
+    experiment_config = config(world, trials=2, length=200)
+    command = CreateExperiment(
+        user=f"user{number}", config=experiment_config, original_config="", activate=True
+    )
     id = None
     while id is None:
         id = await _ask(world, "searcher", command)

@@ -189,21 +189,21 @@ class Script:
         """Scenarios read their briefing here, before anything else."""
 
     async def _poll_operations(self):
-        seen = None
+        newest = None
         while True:
-            news = await self._news("searcher", AskOperations(self.run_number, seen))
+            news = await self._news("searcher", AskOperations(self.run_number, newest))
             if news is not None and not news.over:
-                seen = news
+                newest = news
                 self._op = max(self._op, (news.seq, news.length))
                 self._idled = max(self._idled, news.idled)
                 self._moved.set()
 
     async def _poll_preemption(self):
-        seen = None
+        newest = None
         while True:
-            news = await self._news("scheduler", AskLeave(self.allocation, seen))
+            news = await self._news("scheduler", AskLeave(self.allocation, newest))
             if news is not None:
-                seen = news
+                newest = news
                 self._preempted = self._preempted or news.leave
                 self._moved.set()
 

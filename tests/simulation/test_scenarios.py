@@ -47,9 +47,9 @@ def test_an_important_job_preempts_another_which_loses_no_batch(lab):
     for trial in trials:
         assert lab.batches(trial) == ALL
         assert lab.outcomes(trial) == ["succeeded"] * (2 if trial in preempted else 1)
-    asked = lab.events(scheduler.PreemptRequested)
-    assert len(asked) == 2
-    assert all(f"experiment {high} (priority 10)" in e.reason for e in asked)
+    requests = lab.events(scheduler.PreemptRequested)
+    assert len(requests) == 2
+    assert all(f"experiment {high} (priority 10)" in e.reason for e in requests)
 
 
 def test_a_trial_of_eight_slots_spans_two_workers(lab):

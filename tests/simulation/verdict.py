@@ -11,20 +11,20 @@ REASONS = {
 SEVERITY = ("STOPPING_COMPLETED", "STOPPING_CANCELED", "STOPPING_KILLED", "STOPPING_ERROR")
 
 
-def expected(trial, seen):
+def expected(trial, knowledge):
     """(final state of the trial or None, counted restarts, early exit), as far as it was seen."""
     run, experiment = trial.run, trial.experiment
-    meant = seen.has(trial.acked.get(run, NEVER))
+    meant = knowledge.has(trial.acked.get(run, NEVER))
     bad = trial.exit.outcome in ("failed", "not_started") and not meant
-    lives = {experiment.state.seen(seen), trial.state.seen(seen)} & STOPPING
+    lives = {experiment.state.known_to(knowledge), trial.state.known_to(knowledge)} & STOPPING
     if lives:
         return "ERROR" if bad else ENDS_IN[max(lives, key=SEVERITY.index)], trial.restarts, None
-    if trial.seen_complete(seen) and trial.seen_closed(seen):
+    if trial.seen_complete(knowledge) and trial.seen_closed(knowledge):
         return "ERROR" if bad else "COMPLETED", trial.restarts, None
     if trial.exit.outcome == "worker_lost":
         return None, trial.restarts, None
     position, stated_reason = trial.early.get(run, (NEVER, ""))
-    reason = REASONS.get(stated_reason, stated_reason) if seen.has(position) else ""
+    reason = REASONS.get(stated_reason, stated_reason) if knowledge.has(position) else ""
     if reason.endswith("INVALID_HP"):
         return "COMPLETED", trial.restarts, reason
     if bad and trial.restarts == experiment.max_restarts:

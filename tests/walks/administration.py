@@ -32,9 +32,9 @@ class Administration:
         ask(commands.SetAuthz(mode="rbac"))
         space = ask(commands.SetWorkspace(name="fresh", user="admin"))
         grants = [Grant("Editor", space), Grant("Viewer")]
-        given = tuple(commands.Assignment(f"group-{group}", grant) for grant in grants)
-        ask(commands.AssignRoles(add=given, user="admin"))
-        ask(commands.AssignRoles(remove=given[:1], user="admin"))
+        assignments = tuple(commands.Assignment(f"group-{group}", grant) for grant in grants)
+        ask(commands.AssignRoles(add=assignments, user="admin"))
+        ask(commands.AssignRoles(remove=assignments[:1], user="admin"))
         ask(commands.SetQuota(holder=f"group-{group}", jobs=1, user="admin"))
         ask(commands.RemoveGroup(group_id=group, user="admin"))
         ask(RetryDecisions(owner="searcher", user="admin"))

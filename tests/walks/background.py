@@ -244,8 +244,10 @@ class Background(Users):
             ask(commands.ViewProject(user_id=user, project_id=1, user="admin"))
             group = ask(commands.SetGroup(name=f"group{number}", add=(user,), user="admin"))
             grant = gateway.Grant("Viewer", 1)
-            given = tuple(commands.Assignment(name, grant) for name in (f"user-{user}", f"group-{group}"))
-            ask(commands.AssignRoles(add=given, user="admin"))
+            assignments = tuple(
+                commands.Assignment(name, grant) for name in (f"user-{user}", f"group-{group}")
+            )
+            ask(commands.AssignRoles(add=assignments, user="admin"))
             space = ask(commands.SetWorkspace(name=f"space{number}", user="admin"))
             for holder in (f"user-{user}", f"group-{group}", f"workspace-{space}"):
                 ask(commands.SetQuota(holder=holder, slots=1, user="admin"))

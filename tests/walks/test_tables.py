@@ -29,19 +29,21 @@ def planned(tmp_path):
     def run(owner, work):
         database = open_sqlite(tmp_path / f"{owner}.db", owner)
         opened.append(database)
-        seen = {}
+        statements = {}
 
         def note(connection, cursor, statement, parameters, context, many):
             if not statement.startswith(("EXPLAIN", "PRAGMA", "BEGIN")):
-                seen[statement] = parameters[0] if many else parameters
+                statements[statement] = parameters[0] if many else parameters
 
         with database.engine.begin() as connection:
             sa.event.listen(database.engine, "before_cursor_execute", note)
             work(connection)
             sa.event.remove(database.engine, "before_cursor_execute", note)
             return {
-                statement: [row[3] for row in connection.exec_driver_sql(f"{EXPLAIN} {statement}", given)]
-                for statement, given in seen.items()
+                statement: [
+                    row[3] for row in connection.exec_driver_sql(f"{EXPLAIN} {statement}", row_parameters)
+                ]
+                for statement, row_parameters in statements.items()
             }
 
     yield run

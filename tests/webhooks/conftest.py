@@ -44,12 +44,12 @@ class Hooks:
 
     def decisions_after(self, *events):
         """What the service decides because of these."""
-        self.fold.given(*events)
+        self.fold.apply(*events)
         return self.fold.decide()
 
 
 @pytest.fixture
 def hooks():
     made = Hooks()
-    made.fold.given(created(1))
+    made.fold.apply(created(1))
     return made

@@ -183,7 +183,7 @@ def test_a_removed_webhook_leaves_nothing_behind(hooks):
 
 def test_a_webhook_removed_while_something_is_owed_to_it(hooks):
     hook = hooks.make()
-    hooks.fold.given(ended(1))
+    hooks.fold.apply(ended(1))
     hooks.fold.rule(RemoveWebhook(webhook_id=hook, user="admin"))
     assert hooks.fold.decide() == []
     assert (hooks.state.owed, hooks.state.deliveries) == ({}, {})
@@ -211,7 +211,7 @@ def test_a_state_is_the_same_after_a_restart(hooks):
 def test_folding_twice_is_folding_once(hooks):
     """A rebuild decides nothing anew, and gives the same ids."""
     log = [*_story(hooks)]
-    other = Fold(RULES).given(*log)
+    other = Fold(RULES).apply(*log)
     assert other.decide() == []
     assert dump(other.state) == dump(hooks.state)
 
@@ -220,7 +220,7 @@ def _story(hooks):
     yield created(1)
     hooks.make()
     yield next(iter(hooks.state.webhooks.values()))
-    hooks.fold.given(ended(1))
+    hooks.fold.apply(ended(1))
     yield ended(1)
     (due,) = hooks.fold.decide()
     yield due

@@ -53,7 +53,7 @@ class Cluster:
         self.count.advance(self.count.position + 1)
 
     def happened(self, *events):
-        self.fold.given(*events)
+        self.fold.apply(*events)
         self.moved()
 
     async def command(self, command, call, within_s=None):
@@ -224,7 +224,7 @@ def test_while_one_lane_fails_others_deliver(hooks):
             await obey(command, call)
 
         cluster.command = broken
-        cluster.fold.given(ended(1))
+        cluster.fold.apply(ended(1))
         cluster.fold.decide()
         bad = next(delivery.due.delivery_id for delivery in cluster.fold.state.deliveries.values())
         cluster.count.advance(1)

@@ -76,10 +76,10 @@ def of_trial(id, run=1, experiment_id=1, state="COMPLETED"):
     return subject("trial", id, state, trial_id=id, allocation_ids=(allocation,), experiment_id=experiment_id)
 
 
-def event_names(made, asked):
+def event_names(made, subject):
     """Names of the events of the chain, newest first; asides in brackets."""
     history = made.history()
-    explanation = chain(history, current_state_events(history, asked))
+    explanation = chain(history, current_state_events(history, subject))
     assert not history.missing
     by_place = {r.position: type(r.event).__name__ for r in made.events}
     return [f"({by_place[s.position]})" if s.aside else by_place[s.position] for s in explanation.steps]

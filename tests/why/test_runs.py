@@ -12,9 +12,9 @@ from tests.why.test_chain import Story
 RUN = "1.r1.1"
 
 
-def sentences(made, asked):
+def sentences(made, subject):
     history = made.history()
-    return [step.what for step in chain(history, current_state_events(history, asked)).steps]
+    return [step.what for step in chain(history, current_state_events(history, subject)).steps]
 
 
 @pytest.fixture
@@ -64,8 +64,8 @@ def test_a_disabled_agent_comes_before_an_earlier_stop_request(running):
 
 
 def test_a_run_that_did_not_stop_in_time_is_killed_for_the_same_cause(running):
-    asked = scheduler.PreemptRequested(allocation_id=RUN, reason="paused by ada")
-    passed = running.add(asked, scheduler.DeadlinePassed(RUN, 1_700_000_100.0), actor="scheduler")
+    preemption = scheduler.PreemptRequested(allocation_id=RUN, reason="paused by ada")
+    passed = running.add(preemption, scheduler.DeadlinePassed(RUN, 1_700_000_100.0), actor="scheduler")
     running.add(scheduler.KillRequested(RUN, "too slow"), actor="scheduler", cause=str(passed))
     running.leave(1, exit_code=137)
     assert sentences(running, ALLOCATION)[-3:] == [

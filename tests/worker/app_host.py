@@ -105,13 +105,13 @@ class Host:
             for order in held
             if order is not None
         ]
-        given = [allocation for allocation in self.extra_allocations if allocation.allocation_id not in done]
+        extra = [allocation for allocation in self.extra_allocations if allocation.allocation_id not in done]
         return WorkerOrders(
             worker_id="w",
             position=records[-1].position,
             session=registered.event.session,
             presence="lost" if max(losses, default=0) > registered.position else "here",
-            allocations=(*standing, *given),
+            allocations=(*standing, *extra),
         )
 
     def order(self, allocation, slots, fence_s=0.0, **more):

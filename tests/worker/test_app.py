@@ -118,11 +118,11 @@ def test_what_a_worker_says_before_a_run_starts_is_in_its_log(host, runs, monkey
         await report_progress("pulling image mine:1")
 
     monkeypatch.setattr(run_setup.Preparer, "fetch_image", pulls)
-    asked = standing("new")
+    order = standing("new")
     mounts = [{"host_path": "/tmp", "container_path": "/data"}]
-    config = asked.briefing.config | {"environment": {"image": "mine:1"}, "bind_mounts": mounts}
-    briefing = msgspec.structs.replace(asked.briefing, config=config)
-    host.extra_allocations = (msgspec.structs.replace(asked, briefing=briefing),)
+    config = order.briefing.config | {"environment": {"image": "mine:1"}, "bind_mounts": mounts}
+    briefing = msgspec.structs.replace(order.briefing, config=config)
+    host.extra_allocations = (msgspec.structs.replace(order, briefing=briefing),)
     asyncio.run(host.work_until(exited))
     batches = [msgspec.json.decode(m.body, type=LogBatch) for m in host.log.streams[subjects.LOGS]]
     lines = [line.text for batch in batches for line in batch.lines]

@@ -115,11 +115,11 @@ def test_a_run_that_is_just_starting_is_never_lost(runs):
     run = runs.prepare("sh", "-c", "exec sleep 1000")
     with ThreadPoolExecutor(1) as pool:
         starting = pool.submit(process.start, run)
-        seen = {process.state_of(run)}
+        states = {process.state_of(run)}
         while not starting.done():
-            seen.add(process.state_of(run))
+            states.add(process.state_of(run))
     assert process.state_of(run) == "running"
-    assert seen <= {"prepared", "running"}
+    assert states <= {"prepared", "running"}
 
 
 def test_another_process_with_the_same_id_is_not_mistaken_for_it():

@@ -53,7 +53,7 @@ class Hosts:
     def scheduler_state(self, *more):
         """The scheduler's state, after what is in the log and some more."""
         fold = Fold(RULES)
-        fold.given(*self.events(), *more)
+        fold.apply(*self.events(), *more)
         return fold.state
 
 
@@ -130,7 +130,7 @@ def test_the_id_of_one_that_went_is_free(hosts, end):
     before = hosts.events()
     hosts.register(second)
     fold = Fold(RULES)
-    fold.given(*before, gone, hosts.events()[-1])
+    fold.apply(*before, gone, hosts.events()[-1])
     assert fold.state.workers["w"].session == second.session
     assert fold.state.workers["w"].presence == "here"
 

@@ -18,9 +18,9 @@ def run(argv, cwd):
 
 @pytest.mark.parametrize(("task_type", "folder"), [("COMMAND", "/data"), ("SHELL", "/data"), ("TRIAL", "")])
 def test_tasks_of_people_may_name_a_folder(task_type, folder):
-    given = briefing(task_type, {"work_dir": "/data"})
-    assert work_dir_of(given) == folder
-    assert work_dir_variables(given) == ({"DET_WORKDIR": folder} if folder else {})
+    order = briefing(task_type, {"work_dir": "/data"})
+    assert work_dir_of(order) == folder
+    assert work_dir_variables(order) == ({"DET_WORKDIR": folder} if folder else {})
     assert work_dir_of(briefing(task_type, {"work_dir": None})) == ""
 
 

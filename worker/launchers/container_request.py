@@ -142,11 +142,12 @@ def check_mount(mount: Mount, settings: WorkerSettings, account: Account | None)
     source = os.path.realpath(mount.source)
     if mount.propagation not in PROPAGATIONS:
         raise Refused(
-            f"bind_mounts: propagation {mount.propagation!r} is none of {', '.join(PROPAGATIONS[1:])}"
+            f"bind_mounts: propagation must be one of {', '.join(PROPAGATIONS[1:])}, not "
+            f"{mount.propagation!r}"
         )
     if not any(contains_path(root, source) for root in roots):
         raise Refused(
-            f"bind_mounts: {mount.source} lies outside of what tasks of this worker may mount "
+            f"bind_mounts: {mount.source} is outside of what tasks of this worker may mount "
             f"({', '.join(roots) or 'nothing'}). The worker's operator may add its folder to "
             "STEADFAST_WORKER_MOUNT_ROOTS"
         )

@@ -65,8 +65,8 @@ class RunAs:
         self._check(self._libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "/")
         for source, target in self._binds:
             folder = self._open_as_user(source)
-            seen = f"/proc/self/fd/{folder}".encode()
-            self._check(self._libc.mount(seen, os.fsencode(target), None, MS_BIND | MS_REC, None), target)
+            opened = f"/proc/self/fd/{folder}".encode()
+            self._check(self._libc.mount(opened, os.fsencode(target), None, MS_BIND | MS_REC, None), target)
             os.close(folder)
 
     def _open_as_user(self, source: str) -> int:

@@ -54,21 +54,21 @@ class Sampler:
         """Return figures by name: `cpu_cores.rank0`, `memory_gb.rank0`, and those that `Gpus` measures."""
         now = self._clock()
         seconds = max(now - self._at, 1e-9)
-        seen = {
+        processes = {
             key: process for pid in pids if (entry := self._read_process(pid)) for key, process in (entry,)
         }
         metrics = dict[str, float]()
-        for key, process in seen.items():
+        for key, process in processes.items():
             before = self._before.get(key)
             spent = process.cpu_s - (before.cpu_s if before is not None else 0.0)
             add(metrics, f"cpu_cores.{process.name}", spent / seconds)
             add(metrics, f"memory_gb.{process.name}", process.memory_bytes / GIGA)
-        self._names = {key: process.name for key, process in seen.items()}
-        first, self._before, self._at = not self._before, seen, now
+        self._names = {key: process.name for key, process in processes.items()}
+        first, self._before, self._at = not self._before, processes, now
         if first:
             # The time before the first sample is unknown, so there is no rate yet.
             metrics = {name: value for name, value in metrics.items() if not name.startswith("cpu")}
-        names = {pid: process.name for (pid, _), process in seen.items()}
+        names = {pid: process.name for (pid, _), process in processes.items()}
         return metrics | self._gpus.sample(self._worker, self._uuids, names)
 
     def _read_process(self, pid: int) -> tuple[tuple[int, bytes], ProcessSample] | None:

@@ -38,9 +38,9 @@ class Retention(msgspec.Struct, frozen=True):
 
 def resources(config: Mapping[str, Any]) -> Resources:
     """Return the resources of a completed configuration."""
-    given = config["resources"]
-    size = DEFAULT_SHM_SIZE if given["shm_size"] is None else given["shm_size"]
-    return msgspec.convert(given | {"shm_size": size}, Resources)
+    section = config["resources"]
+    size = DEFAULT_SHM_SIZE if section["shm_size"] is None else section["shm_size"]
+    return msgspec.convert(section | {"shm_size": size}, Resources)
 
 
 def retention(config: Mapping[str, Any]) -> Retention:

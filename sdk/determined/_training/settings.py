@@ -61,7 +61,7 @@ class Settings:
         hparams = self.all_hparams()
         _arguments.text("name", name, "the name of a hyperparameter (str)")
         if name not in hparams:
-            raise ValueError(f"there is no hyperparameter '{name}', there are: {', '.join(sorted(hparams))}")
+            raise ValueError(f"there is no hyperparameter '{name}'; there are: {', '.join(sorted(hparams))}")
         if name == BATCH_SIZE:
             logger.warning("use get_per_slot_batch_size() or get_global_batch_size() for the batch size")
         return hparams[name]

@@ -70,8 +70,8 @@ def revoke(session: Session, args: argparse.Namespace) -> None:
 
 
 def _tokens(session: Session, user: str | None) -> list[dict[str, Any]]:
-    asked = {"username": user} if user else None
-    tokens: list[dict[str, Any]] = session.get("/api/v1/tokens", asked)["tokenInfo"]
+    params = {"username": user} if user else None
+    tokens: list[dict[str, Any]] = session.get("/api/v1/tokens", params)["tokenInfo"]
     return tokens
 
 

@@ -132,8 +132,8 @@ def _verdict(session: Session, experiment: Object, trial_id: int | None, shown: 
 def _succeeded(session: Session, trial_id: int | None, shown: int) -> int:
     """Report which of training, validation and checkpointing have run."""
     missing = _missing(session, trial_id) if trial_id is not None else [*_UNSEEN]
-    seen = [stage for stage in _STAGES[1:] if stage.split()[-1] not in missing]
-    _tell(tuple(stage for stage in seen if stage not in _STAGES[: shown + 1]))
+    reached = [stage for stage in _STAGES[1:] if stage.split()[-1] not in missing]
+    _tell(tuple(stage for stage in reached if stage not in _STAGES[: shown + 1]))
     if not missing:
         output.good("Model definition test succeeded! 🎉")
         return 0
@@ -147,13 +147,13 @@ def _missing(session: Session, trial_id: int) -> list[str]:
     """Return the stages without a result."""
     path = f"/api/v1/trials/{trial_id}"
     groups = session.get(path)["trial"].get("summaryMetrics") or {}
-    seen = {
+    results = {
         "training": groups.get("avg_metrics"),
         "validation": groups.get("validation_metrics"),
         # Includes deleted checkpoints, because a test keeps none.
         "checkpointing": session.get(f"{path}/checkpoints").get("checkpoints"),
     }
-    return [name for name, was_seen in seen.items() if not was_seen]
+    return [name for name, was_seen in results.items() if not was_seen]
 
 
 def _listed(parts: list[str]) -> str:

@@ -71,8 +71,8 @@ def _row(job: Object, share: str, as_csv: bool) -> list[Any]:
 
 def update(session: Session, args: argparse.Namespace) -> None:
     """Change a job's position or share."""
-    given = {name: getattr(args, name.replace("-", "_")) for name in _OPERATIONS}
-    chosen = {_OPERATIONS[name][0]: value for name, value in given.items() if value is not None}
+    options = {name: getattr(args, name.replace("-", "_")) for name in _OPERATIONS}
+    chosen = {_OPERATIONS[name][0]: value for name, value in options.items() if value is not None}
     if not chosen:
         raise Failure(f"nothing to change: give one of {', '.join(f'--{name}' for name in _OPERATIONS)}")
     session.post("/api/v1/job-queues", {"updates": [{"jobId": args.job_id, **chosen}]})

@@ -44,17 +44,20 @@ def health(session: Session, args: argparse.Namespace) -> int:
 
 def config(session: Session, args: argparse.Namespace) -> None:
     """How the master is configured, secrets masked, or how it logs from now on; for administrators."""
-    given: dict[str, Any] = {} if args.level is None else {"level": args.level}
+    log_settings: dict[str, Any] = {} if args.level is None else {"level": args.level}
     if args.color is not None:
-        given["color"] = args.color == "on"
-    if args.log != bool(given):
+        log_settings["color"] = args.color == "on"
+    if args.log != bool(log_settings):
         raise Failure(
-            "--log goes with --level, --color or both: det master config --log --level LEVEL --color on|off"
+            "--log needs --level, --color or both: det master config --log --level LEVEL --color on|off"
         )
     if args.log:
-        body = {"config": {"log": given}, "fieldMask": {"paths": [f"log.{name}" for name in given]}}
+        body = {
+            "config": {"log": log_settings},
+            "fieldMask": {"paths": [f"log.{name}" for name in log_settings]},
+        }
         session.patch("/api/v1/master/config", body)
-        output.good("The services log so from now on")
+        output.good("The log settings of the services have been changed")
         return
     _show(session.get("/api/v1/master/config")["config"], args)
 
@@ -155,9 +158,9 @@ def archive(session: Session, args: argparse.Namespace) -> None:
 
 def audit(session: Session, args: argparse.Namespace) -> None:
     """Show which users' commands changed what."""
-    given = {"users": args.user, "event": args.event, "about": args.about}
-    given |= {"since": args.since, "until": args.until}
-    params = {name: value for name, value in given.items() if value}
+    filters = {"users": args.user, "event": args.event, "about": args.about}
+    filters |= {"since": args.since, "until": args.until}
+    params = {name: value for name, value in filters.items() if value}
     if args.csv or args.json:
         # Everything, oldest first, streamed.
         query = urllib.parse.urlencode(params | {"format": "csv" if args.csv else "json"}, doseq=True)

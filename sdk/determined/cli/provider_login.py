@@ -34,8 +34,8 @@ def sign_in(session: Session, within_s: float = WITHIN_S) -> tuple[str, str]:
     verifier = secrets.token_urlsafe(32)
     with _listening() as server:
         challenge = hashlib.sha256(verifier.encode()).hexdigest()
-        asked = urlencode({"port": server.server_address[1], "challenge": challenge})
-        address = f"{session.master}{providers[0]['ssoUrl']}?{asked}"
+        query = urlencode({"port": server.server_address[1], "challenge": challenge})
+        address = f"{session.master}{providers[0]['ssoUrl']}?{query}"
         print(f"Sign in with {providers[0]['name']} in the browser of this machine:\n{address}", flush=True)
         webbrowser.open(address)
         for ticket in _tickets(server, within_s):

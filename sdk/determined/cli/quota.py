@@ -59,14 +59,14 @@ def _all_quotas(session: Session) -> list[Object]:
 
 def set_quota(session: Session, args: argparse.Namespace) -> None:
     """Set limits of a holder. Omitted limits are unchanged."""
-    given = {
+    limits = {
         _LIMITS[name]: _limit(name, text) for name in _LIMITS if (text := getattr(args, name)) is not None
     }
-    if not given:
+    if not limits:
         raise Failure("give at least one of --slots, --jobs and --storage")
     holder = _holder(session, args)
     present = next((existing for existing in _all_quotas(session) if existing["holder"] == holder), {})
-    wanted = {field: present.get(field) for field in _LIMITS.values()} | given
+    wanted = {field: present.get(field) for field in _LIMITS.values()} | limits
     quota = session.put(f"{PATH}/{holder}", wanted)["quota"]
     if quota is None:
         print("There is no limit anymore.")

@@ -138,12 +138,12 @@ def _assign(verb: str, done: tuple[str, str]) -> Run:
         if (user is None) is (group is None):
             raise Failure("must provide exactly one of --username-to-assign or --group-name-to-assign")
         role = _role(session, args.role_name)
-        given, where = _given(session, role, args.workspace_name)
+        assignment, where = _assignment(session, role, args.workspace_name)
         if user is not None:
             kind, name, id = "user", user, user_id(session, user)
         else:
             kind, name, id = "group", group, group_id(session, group)
-        body = {f"{kind}RoleAssignments": [{f"{kind}Id": id, "roleAssignment": given}]}
+        body = {f"{kind}RoleAssignments": [{f"{kind}Id": id, "roleAssignment": assignment}]}
         session.post(f"{PATH}/{verb}-assignments", body)
         print(f"{done[0]} role '{role['name']}' with ID {role['roleId']} {done[1]} "
               f"{kind} '{name}' with ID {id} {where}")  # fmt: skip
@@ -151,7 +151,7 @@ def _assign(verb: str, done: tuple[str, str]) -> Run:
     return run
 
 
-def _given(session: Session, role: Object, workspace: str | None) -> tuple[Object, str]:
+def _assignment(session: Session, role: Object, workspace: str | None) -> tuple[Object, str]:
     if workspace is None:
         return {"role": {"roleId": role["roleId"]}, "scopeCluster": True}, "globally"
     from determined.experimental import _model

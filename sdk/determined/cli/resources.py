@@ -17,19 +17,19 @@ _JSON = arg("--json", action="store_true", help="write JSON instead of CSV")
 
 def raw(session: Session, args: argparse.Namespace) -> None:
     """Export usage for each run."""
-    asked = {"timestamp_after": args.timestamp_after, "timestamp_before": args.timestamp_before}
-    _show(session, "raw", asked, args)
+    params = {"timestamp_after": args.timestamp_after, "timestamp_before": args.timestamp_before}
+    _show(session, "raw", params, args)
 
 
 def aggregated(session: Session, args: argparse.Namespace) -> None:
     """Export usage by day or month."""
     period = f"RESOURCE_ALLOCATION_AGGREGATION_PERIOD_{'MONTHLY' if args.monthly else 'DAILY'}"
-    asked = {"start_date": args.start_date, "end_date": args.end_date, "period": period}
-    _show(session, "aggregated", asked, args)
+    params = {"start_date": args.start_date, "end_date": args.end_date, "period": period}
+    _show(session, "aggregated", params, args)
 
 
-def _show(session: Session, what: str, asked: dict[str, str], args: argparse.Namespace) -> None:
-    path = f"{PATH}/{what}?{urllib.parse.urlencode(asked)}"
+def _show(session: Session, what: str, params: dict[str, str], args: argparse.Namespace) -> None:
+    path = f"{PATH}/{what}?{urllib.parse.urlencode(params)}"
     if args.json:
         output.print_json(session.get(f"/api/v1{path}"))
         return

@@ -105,8 +105,8 @@ def _shell_folder(id: str) -> Path:
 
 
 def _words(args: argparse.Namespace) -> list[str]:
-    given: list[str] = args.ssh_opts
-    return given[1:] if given[:1] == ["--"] else given
+    options: list[str] = args.ssh_opts
+    return options[1:] if options[:1] == ["--"] else options
 
 
 def _environment(session: Session) -> dict[str, str]:

@@ -89,10 +89,10 @@ def start(session: Session, kind: Kind, args: argparse.Namespace, config: Object
 
 def submit(session: Session, kind: Kind, args: argparse.Namespace, config: Object, **more: Any) -> Object:
     """The whole answer to a task that is handed in."""
-    given = merged(read_config(args.config_file)[1] if args.config_file else {}, args.config)
-    mounts = [*(given.get("bind_mounts") or []), *map(_mount, getattr(args, "volume", []))]
-    given |= {"bind_mounts": mounts} if mounts else {}
-    body = {"config": {**given, **config}, "files": _files(args), **more}
+    user_config = merged(read_config(args.config_file)[1] if args.config_file else {}, args.config)
+    mounts = [*(user_config.get("bind_mounts") or []), *map(_mount, getattr(args, "volume", []))]
+    user_config |= {"bind_mounts": mounts} if mounts else {}
+    body = {"config": {**user_config, **config}, "files": _files(args), **more}
     body |= {"templateName": args.template} if args.template else {}
     body |= {"workspaceId": workspace_id(session, args.workspace_name)} if args.workspace_name else {}
     # A proxy may repeat the request, but only one task may start.

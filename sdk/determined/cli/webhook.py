@@ -66,8 +66,8 @@ def create(session: Session, args: argparse.Namespace) -> None:
     print(f"Try it: det webhook test {made['id']}")
 
 
-def _wanted(given: list[str] | None) -> list[str]:
-    states = [state.upper().removeprefix("STATE_") for state in given or ["COMPLETED", "ERROR"]]
+def _wanted(chosen: list[str] | None) -> list[str]:
+    states = [state.upper().removeprefix("STATE_") for state in chosen or ["COMPLETED", "ERROR"]]
     unknown = next((state for state in states if state not in STATES), None)
     if unknown is not None:
         raise Failure(f"--state {unknown} is not one of {', '.join(STATES)}")

@@ -183,8 +183,8 @@ def _experiment_table(experiments: list[Object], args: argparse.Namespace) -> No
 
 def edit_project(session: Session, args: argparse.Namespace) -> None:
     """Change a project's name or description."""
-    given = {"name": args.new_name, "description": args.description}
-    changes = {key: value for key, value in given.items() if value is not None}
+    fields = {"name": args.new_name, "description": args.description}
+    changes = {key: value for key, value in fields.items() if value is not None}
     made = session.patch(f"/api/v1/projects/{project_id(session, args)}", changes)["project"]
     _show(args, _project_table, [made], single=True)
 

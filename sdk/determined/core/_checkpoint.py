@@ -118,8 +118,8 @@ class CheckpointContext:
             ```
         """
         self._check_caller("store_path", shard)
-        with self._writer(shard).store_path(metadata, background) as given:
-            yield given
+        with self._writer(shard).store_path(metadata, background) as path_and_id:
+            yield path_and_id
 
     def upload(
         self,

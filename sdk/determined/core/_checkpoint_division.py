@@ -91,14 +91,14 @@ def divide(dist: DistributedContext, shares: Sequence[Share], directory: pathlib
 
 def _uploaders(shares: Sequence[Share]) -> list[int]:
     """Return the ranks that store files: the lowest of those sharing a directory, and all with a selector."""
-    seen, uploaders = set(), []
+    origins, uploaders = set(), []
     for rank, share in enumerate(shares):
-        if share.origin is None or (share.origin in seen and not share.selected):
+        if share.origin is None or (share.origin in origins and not share.selected):
             continue
         uploaders.append(rank)
         # A rank with a selector may leave files out, so it does not stand for the others of its directory.
         if not share.selected:
-            seen.add(share.origin)
+            origins.add(share.origin)
     return uploaders
 
 

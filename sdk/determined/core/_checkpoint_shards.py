@@ -31,8 +31,8 @@ class ShardedWriter(Writer):
 
     @contextlib.contextmanager
     def store_path(self, metadata: Metadata | None, background: bool) -> Iterator[Given]:
-        storage_id, merged, given = self._enter(None, metadata)
-        self._check_early(merged, given)
+        storage_id, merged, has_metadata = self._enter(None, metadata)
+        self._check_early(merged, has_metadata)
         path = self._open(storage_id)
         # The ranks of a node share a directory, which the rank that made it removes. With direct access
         # every rank has opened the stored directory itself, and any of them may remove it.
@@ -83,7 +83,7 @@ class ShardedWriter(Writer):
             return str(uuid.uuid4()), plain_metadata(metadata), metadata is not None
 
         outcomes = values_of_all(self._dist, Outcome(check))
-        anybody = any(given for _, _, given in outcomes)
+        anybody = any(has_metadata for _, _, has_metadata in outcomes)
         return outcomes[0][0], common_metadata([plain for _, plain, _ in outcomes]), anybody
 
     def _group(self, background: bool) -> Group | Collectives:

@@ -97,9 +97,9 @@ class Writer(abc.ABC):
     ) -> str:
         """Store a directory, or the files the selector chooses, and return the storage id."""
 
-    def _check_early(self, plain: Metadata, given: bool) -> None:
+    def _check_early(self, plain: Metadata, has_metadata: bool) -> None:
         """Check the metadata before the `with` block runs, because the block may train for hours."""
-        if not given or plain.get("steps_completed") is not None:
+        if not has_metadata or plain.get("steps_completed") is not None:
             self._required(plain)
 
     def _sender(
@@ -143,7 +143,7 @@ class SingleWriter(Writer):
     @contextlib.contextmanager
     def store_path(self, metadata: Metadata | None, background: bool) -> Iterator[Given]:
         self._uploads.wait()
-        self._check_early(plain_metadata(metadata), given=metadata is not None)
+        self._check_early(plain_metadata(metadata), has_metadata=metadata is not None)
         # Its size is not known yet. A quota that is used up refuses before the script writes for minutes.
         self._check_quota(0)
         storage_id = str(uuid.uuid4())

@@ -143,9 +143,9 @@ class Context:
         logger.info("InvalidHP was raised, this trial ends: %s", error)
 
 
-def check_context(name: str, given: Any) -> None:
+def check_context(name: str, context: Any) -> None:
     """Raise TypeError for anything that is not used like a `Context`."""
-    _arguments.having(name, given, ("train", "checkpoint", "searcher", "info"), "what core.init() returns")
+    _arguments.having(name, context, ("train", "checkpoint", "searcher", "info"), "what core.init() returns")
 
 
 def _log_instead_of_raising(
@@ -270,11 +270,11 @@ def _offline_context(
     )
 
 
-def _context_of_ranks(given: DistributedContext | None) -> DistributedContext:
-    if given is None:
+def _context_of_ranks(distributed: DistributedContext | None) -> DistributedContext:
+    if distributed is None:
         return DummyDistributedContext()
-    check_ranks("distributed", given)
-    return given
+    check_ranks("distributed", distributed)
+    return distributed
 
 
 def _dummy_init(

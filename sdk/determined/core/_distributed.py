@@ -43,13 +43,13 @@ def _is_by_hand(variables: Mapping[str, str]) -> bool:
     return rank.isdecimal() and size.isdecimal() and int(rank) < int(size) != 1 and not watched
 
 
-def check_ranks(name: str, given: Any) -> None:
+def check_ranks(name: str, context: Any) -> None:
     """Raise TypeError for anything that is not used like a `DistributedContext`."""
     expected = (
         "a core.DistributedContext, which DistributedContext.from_torch_distributed() makes of the variables "
         "of torch's launcher"
     )
-    _arguments.having(name, given, ("rank", "size", "broadcast"), expected)
+    _arguments.having(name, context, ("rank", "size", "broadcast"), expected)
 
 
 def _never(rank: int) -> bool:
@@ -108,8 +108,8 @@ class DistributedContext(Collectives):
         port_offset: int = 0,
         force_tcp: bool = False,
     ) -> None:
-        given = (rank, size, local_rank, local_size, cross_rank, cross_size)
-        places = _places(dict(zip(_FIELDS, given, strict=True)))
+        numbers = (rank, size, local_rank, local_size, cross_rank, cross_size)
+        places = _places(dict(zip(_FIELDS, numbers, strict=True)))
         self.rank, self.size, self.local_rank, self.local_size, self.cross_rank, self.cross_size = places
         if chief_ip is not None:
             _arguments.text("chief_ip", chief_ip)
@@ -325,9 +325,9 @@ class DistributedContext(Collectives):
         return self.cross_size
 
 
-def _places(given: dict[str, int | None]) -> tuple[int, int, int, int, int, int]:
-    missing = [name for name, value in given.items() if value is None]
-    if len(missing) == len(given):
+def _places(numbers: dict[str, int | None]) -> tuple[int, int, int, int, int, int]:
+    missing = [name for name, value in numbers.items() if value is None]
+    if len(missing) == len(numbers):
         return 0, 1, 0, 1, 0, 1
     # All are given or none: a number that is missing would be guessed wrong, and ranks would wait for ever.
     if missing:
@@ -335,7 +335,7 @@ def _places(given: dict[str, int | None]) -> tuple[int, int, int, int, int, int]
     rank, size, local_rank, local_size, cross_rank, cross_size = (
         # Scripts pass what they read from variables, which is text.
         int(value) if isinstance(value, str) and value.isdecimal() else _arguments.integer(name, value)
-        for name, value in given.items()
+        for name, value in numbers.items()
     )
     for name, index, count in (
         ("rank", rank, size),

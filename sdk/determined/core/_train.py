@@ -266,9 +266,9 @@ def _encode_batches(batch_metrics: Sequence[dict[str, Any]]) -> list[dict[str, A
 
 
 def _check_functions(selector: Any, mangler: Any) -> None:
-    for name, given in (("selector", selector), ("mangler", mangler)):
-        if not callable(given):
-            raise TypeError(_arguments.wrong(name, "a function that takes a path", given))
+    for name, function in (("selector", selector), ("mangler", mangler)):
+        if not callable(function):
+            raise TypeError(_arguments.wrong(name, "a function that takes a path", function))
 
 
 def _valid_validation(metrics: dict[str, Any]) -> dict[str, Any]:

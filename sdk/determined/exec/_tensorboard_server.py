@@ -48,8 +48,8 @@ def only_for_the_gateway(app: App, credential: str) -> App:
     """Return a WSGI application that passes on what carries the credential. Others can reach the port too."""
 
     def admitting(environ: Any, start_response: Any) -> Iterable[bytes]:
-        given = environ.get(f"HTTP_{HEADER.upper()}", "")
-        if hmac.compare_digest(given.encode(), credential.encode()):
+        offered = environ.get(f"HTTP_{HEADER.upper()}", "")
+        if hmac.compare_digest(offered.encode(), credential.encode()):
             return app(environ, start_response)
         start_response("401 Unauthorized", [("Content-Type", "text/plain")])
         return [b"ask the gateway\n"]
@@ -85,8 +85,10 @@ def main() -> None:
         """The server of TensorBoard, whose requests are noted."""
 
         def __init__(self, wsgi_app: App, flags: Any) -> None:
-            seen = use.seen_by(wsgi_app)
-            super().__init__(only_for_the_gateway(seen, credential) if credential else seen, flags)
+            watched_app = use.seen_by(wsgi_app)
+            super().__init__(
+                only_for_the_gateway(watched_app, credential) if credential else watched_app, flags
+            )
 
     shown = program.TensorBoard(plugins=default.get_plugins(), server_class=Server)
     threading.Thread(target=end_when_idle, args=(use, idle_s), daemon=True).start()

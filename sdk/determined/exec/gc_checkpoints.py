@@ -66,7 +66,7 @@ def _folder(uuid: str) -> str:
     """The folder of a checkpoint in its storage. Raises `OutsideRoots`."""
     info = det.get_cluster_info()
     if info is not None and uuid == info.cluster_id:
-        raise OutsideRoots(f"'{uuid}' is the cluster's id: event files of all experiments lie there")
+        raise OutsideRoots(f"'{uuid}' is the cluster's id: the event files of all experiments are there")
     return valid_checkpoint_id(uuid)
 
 

@@ -132,7 +132,7 @@ def watch(task: Served) -> None:
         while True:
             time.sleep(POLL_EVERY_S)
             try:
-                idle = idleness.is_idle(_asked(task, "kernels"), _asked(task, "terminals"))
+                idle = idleness.is_idle(_list_entries(task, "kernels"), _list_entries(task, "terminals"))
                 if idle != was_idle:
                     path = f"/api/v1/notebooks/{task.info.task_id}/report_idle"
                     session.put(path, {"notebookId": task.info.task_id, "idle": idle})
@@ -141,7 +141,7 @@ def watch(task: Served) -> None:
                 logger.debug("cannot determine whether the notebook is idle: %s; trying again", error)
 
 
-def _asked(task: Served, what: str, get: Callable[..., Any] = requests.get) -> Listed:
+def _list_entries(task: Served, what: str, get: Callable[..., Any] = requests.get) -> Listed:
     address = f"http://{task.host}:{task.port}/proxy/{task.info.task_id}/api/{what}"
     answer = get(address, headers={"Authorization": credential(task.info.session_token)}, timeout=ANSWER_S)
     # A server without terminals answers with 404.

@@ -137,9 +137,9 @@ class Shell:
 
     def _admitted(self, connection: ServerConnection, request: Request) -> Response | None:
         """Reject requests that are not from the gateway or exceed the connection limit; None to accept."""
-        given = request.headers.get(HEADER, "")
+        offered = request.headers.get(HEADER, "")
         # In constant time, so that the credential cannot be guessed letter by letter.
-        if not hmac.compare_digest(given.encode(), credential(self._task.info.session_token).encode()):
+        if not hmac.compare_digest(offered.encode(), credential(self._task.info.session_token).encode()):
             return connection.respond(HTTPStatus.UNAUTHORIZED, "ask the gateway\n")
         if self._open >= AT_ONCE:
             return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, f"{AT_ONCE} sessions are open\n")

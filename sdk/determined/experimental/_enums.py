@@ -194,9 +194,9 @@ class DownloadMode(enum.Enum):
         return self.value
 
 
-def on_the_wire(argument: str, given: enum.Enum) -> str:
+def on_the_wire(argument: str, member: enum.Enum) -> str:
     """An enumeration's value as the master takes it; raises TypeError for what is no member of one."""
-    if not isinstance(given, enum.Enum):
+    if not isinstance(member, enum.Enum):
         example = "TrialSortBy.ID" if argument == "sort_by" else "TrialOrderBy.ASC"
-        raise TypeError(f"{argument} must be a member of an enumeration as client.{example}, not {given!r}")
-    return str(given.value)
+        raise TypeError(f"{argument} must be a member of an enumeration as client.{example}, not {member!r}")
+    return str(member.value)

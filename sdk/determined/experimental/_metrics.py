@@ -50,14 +50,14 @@ class _TrialMetrics:
         """
         if ("total_batches" in kwargs) == (steps_completed is not None):
             raise TypeError("give exactly one of total_batches and steps_completed; they mean the same")
-        given = {"total_batches": steps_completed, "batch_metrics": None, **kwargs}
-        missing, unknown = set(_FIELDS) - set(given), set(given) - {*_FIELDS, "batch_metrics"}
+        fields = {"total_batches": steps_completed, "batch_metrics": None, **kwargs}
+        missing, unknown = set(_FIELDS) - set(fields), set(fields) - {*_FIELDS, "batch_metrics"}
         if missing or unknown:
             what = (
                 f"needs {', '.join(sorted(missing))}" if missing else f"has no {', '.join(sorted(unknown))}"
             )
             raise TypeError(f"{type(self).__name__} {what}")
-        vars(self).update(given)
+        vars(self).update(fields)
 
 
 class TrainingMetrics(_TrialMetrics, StepsBackwardCompat):

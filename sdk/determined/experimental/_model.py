@@ -289,14 +289,14 @@ def get(session: Session, name_or_id: str | int) -> Model:
 
 def create(session: Session, body: dict[str, Any]) -> Model:
     """Create a model. Fields that are None are omitted."""
-    given = {name: value for name, value in body.items() if value is not None}
-    return from_wire(session, session.post("/api/v1/models", given)["model"])
+    fields = {name: value for name, value in body.items() if value is not None}
+    return from_wire(session, session.post("/api/v1/models", fields)["model"])
 
 
 def find(session: Session, params: dict[str, Any]) -> list[Model]:
     """Return all matching models."""
-    given = {name: value for name, value in params.items() if value is not None}
-    return [from_wire(session, model) for model in read_all(session, "/api/v1/models", "models", given)]
+    filters = {name: value for name, value in params.items() if value is not None}
+    return [from_wire(session, model) for model in read_all(session, "/api/v1/models", "models", filters)]
 
 
 def workspace_id(session: Session, name: str) -> int:

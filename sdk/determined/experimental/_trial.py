@@ -284,8 +284,8 @@ def _check_extent(follow: bool, head: int | None, tail: int | None) -> None:
 def _check_selection(
     latest: bool, best: bool, uuid: str | None, sort_by: str | None, smaller_is_better: bool | None
 ) -> None:
-    given = sum((bool(latest), bool(best), uuid is not None))
-    if given != 1:
+    criteria = sum((bool(latest), bool(best), uuid is not None))
+    if criteria != 1:
         raise AssertionError("give exactly one of latest, best and uuid")
     if (sort_by is None) != (smaller_is_better is None):
         raise AssertionError("sort_by and smaller_is_better are given together or not at all")

@@ -36,7 +36,7 @@ def registered(session: Session, defaults: DefaultConfig, unmanaged: UnmanagedCo
 
 
 def _config(defaults: DefaultConfig, unmanaged: UnmanagedConfig) -> dict[str, Any]:
-    given = {
+    fields = {
         "name": defaults.name,
         "data": defaults.data,
         "description": defaults.description,
@@ -45,7 +45,7 @@ def _config(defaults: DefaultConfig, unmanaged: UnmanagedConfig) -> dict[str, An
         "project": unmanaged.project,
     }
     return {
-        **{field: value for field, value in given.items() if value is not None},
+        **{field: value for field, value in fields.items() if value is not None},
         "searcher": defaults.searcher or _SEARCHER,
     }
 

@@ -134,13 +134,13 @@ class User:
             ann.link_with_agent(agent_uid=1001, agent_gid=100, agent_user="ann", agent_group="users")
             ```
         """
-        given = {
+        fields = {
             "agentUid": agent_uid,
             "agentGid": agent_gid,
             "agentUser": agent_user,
             "agentGroup": agent_group,
         }
-        self._patch({"agentUserGroup": {name: value for name, value in given.items() if value is not None}})
+        self._patch({"agentUserGroup": {name: value for name, value in fields.items() if value is not None}})
 
     def _patch(self, changes: dict[str, Any]) -> None:
         answer = self._session.patch(f"/api/v1/users/{self.user_id}", changes)["user"]

@@ -254,13 +254,13 @@ class TFKerasTrialContext(TrialInformation, TrainingPlace, TrialContext):
         """
         if use_multiprocessing:
             logger.warning("use_multiprocessing has no effect: batches are loaded by threads (workers)")
-        given = {
+        options = {
             "verbose": verbose,
             "workers": workers,
             "max_queue_size": max_queue_size,
             "shuffle": shuffle,
         }
-        chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        chosen: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         others = {"class_weight": class_weight, "validation_steps": validation_steps}
         chosen |= {name: value for name, value in others.items() if value is not _NOT_GIVEN}
         self._fit = self._fit._replace(**chosen)

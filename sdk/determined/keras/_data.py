@@ -181,13 +181,13 @@ _wrapped: list[Any] = []
 
 def _check_wrapped(data: Any, hook: str) -> None:
     # Names say nothing about which data set it is, so all inputs are followed up to a wrapped one.
-    seen, pending = set(), [data]
+    visited, pending = set(), [data]
     while pending:
         wrapped_dataset = pending.pop()
         if any(wrapped_dataset is wrapped for wrapped in _wrapped):
             return
-        if id(wrapped_dataset) not in seen:
-            seen.add(id(wrapped_dataset))
+        if id(wrapped_dataset) not in visited:
+            visited.add(id(wrapped_dataset))
             pending.extend(wrapped_dataset._inputs() if hasattr(wrapped_dataset, "_inputs") else ())
     raise InvalidExperimentException(
         f"{hook}() returned a tf.data.Dataset that was not wrapped: call context.wrap_dataset(dataset) right "

@@ -44,11 +44,11 @@ class _Callbacks(keras.callbacks.CallbackList):  # type: ignore[misc]
     def tell_test_end(self, metrics: dict[str, Any]) -> None:
         super().on_test_end(metrics)
 
-    def tell(self, method: str, *given: Any) -> None:
+    def tell(self, method: str, *arguments: Any) -> None:
         """Call an event method that Keras does not define."""
         for callback in self.callbacks:
             if hasattr(callback, method):
-                getattr(callback, method)(*given)
+                getattr(callback, method)(*arguments)
 
 
 class KerasLoop(BoundaryLoop):

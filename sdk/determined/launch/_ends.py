@@ -60,20 +60,20 @@ def note(file: str, rank: int, code: int) -> None:
         os.close(notes)
 
 
-def first_failure(notes: Path, seen: Mapping[int, int]) -> tuple[int, int]:
+def first_failure(notes: Path, codes: Mapping[int, int]) -> tuple[int, int]:
     """Return rank and exit code of what failed first.
 
     Args:
         notes: The file that the wrappers wrote.
-        seen: Exit codes of failed wrappers by rank, in the order in which the launcher saw them; not empty.
+        codes: Exit codes of failed wrappers by rank, in the order in which the launcher saw them; not empty.
     """
     ends = _noted(notes)
     # A wrapper that left no note did not outlive its process, so it was killed, and its process with it. But
     # SIGTERM kills only one that is still starting, and only a launcher sends it, after a failure.
     noted = {end.rank for end in ends}
-    killed = [(rank, code) for rank, code in seen.items() if rank not in noted and code != _STOPPED]
+    killed = [(rank, code) for rank, code in codes.items() if rank not in noted and code != _STOPPED]
     failed = [(end.rank, end.code) for end in ends if end.code > 0]
-    return [*killed, *failed, *seen.items()][0]
+    return [*killed, *failed, *codes.items()][0]
 
 
 def first_cause(notes: Path) -> tuple[int, int] | None:

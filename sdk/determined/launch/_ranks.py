@@ -62,7 +62,7 @@ def start(argv: Sequence[str], output: tuple[int, int]) -> Rank | None:
         return None
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
-        reply = _asked(connection, address, argv, output)
+        reply = _request_process(connection, address, argv, output)
     except OSError:
         reply = b""
     if reply[:1] == STARTED:
@@ -71,7 +71,9 @@ def start(argv: Sequence[str], output: tuple[int, int]) -> Rank | None:
     return None
 
 
-def _asked(connection: socket.socket, address: str, argv: Sequence[str], output: tuple[int, int]) -> bytes:
+def _request_process(
+    connection: socket.socket, address: str, argv: Sequence[str], output: tuple[int, int]
+) -> bytes:
     connection.settimeout(ANSWER_S)
     # An abstract socket, which leaves no file behind.
     connection.connect(f"\0{address}")

@@ -72,8 +72,8 @@ def _launch(args: list[str], notes: Path) -> int:
     try:
         run.run(run.parse_args(args))
     except errors.ChildFailedError as error:
-        seen = sorted(error.failures.items(), key=lambda each: each[1].timestamp)
-        codes = {rank: _child.code_of(failure.exitcode) for rank, failure in seen}
+        failures = sorted(error.failures.items(), key=lambda each: each[1].timestamp)
+        codes = {rank: _child.code_of(failure.exitcode) for rank, failure in failures}
         rank, code = _ends.first_failure(notes, codes)
         print(f"rank {rank} {_child.ending(code)}", file=sys.stderr, flush=True)
         return 1

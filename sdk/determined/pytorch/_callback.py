@@ -273,14 +273,14 @@ class Callbacks:
                 stacklevel=4,
             )
 
-    def tell(self, method: str, *given: Any) -> None:
+    def tell(self, method: str, *arguments: Any) -> None:
         """Call a method of all callbacks that override it, in order."""
         # Found once: most callbacks override few methods, and some are called with each batch.
         hearing = self._heard.get(method)
         if hearing is None:
             hearing = self._heard[method] = list(self._own(method, self._all.values()))
         for function in hearing:
-            function(*given)
+            function(*arguments)
 
     def shut_down(self) -> None:
         """Notify callbacks of the shutdown in reverse order. If one fails, the others are still called."""
@@ -307,9 +307,9 @@ class Callbacks:
         function = _as_it_was_called(getattr(callback, method), method)
         name = f"callbacks.{type(callback).__name__}.{method}"
 
-        def call(*given: Any) -> None:
+        def call(*arguments: Any) -> None:
             with self._timed(name):
-                function(*given)
+                function(*arguments)
 
         return call
 

@@ -80,7 +80,7 @@ def _check(loader: Any, context: PyTorchTrialContext, hook: str) -> None:
     if isinstance(loader, DataLoader) or context.experimental._any_loader:
         return
     raise RuntimeError(
-        f"{hook}() returned a {type(loader).__module__}.{type(loader).__name__}, which cannot be continued "
-        "at a batch. Use det.pytorch.DataLoader, which takes the same arguments; or call "
+        f"{hook}() returned a {type(loader).__module__}.{type(loader).__name__}, which cannot be resumed "
+        "in the middle of an epoch. Use det.pytorch.DataLoader, which takes the same arguments; or call "
         "context.experimental.disable_dataset_reproducibility_checks() to use it as it is"
     )

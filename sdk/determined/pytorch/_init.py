@@ -139,11 +139,11 @@ def _settings(
 
 @contextlib.contextmanager
 def _group(
-    info: ClusterInfo | None, given: core.DistributedContext | None
+    info: ClusterInfo | None, distributed: core.DistributedContext | None
 ) -> Iterator[core.DistributedContext]:
     """Yield all ranks: those started by the launcher, or those a local script created itself."""
     if info is None:
-        group = given or core.DummyDistributedContext()
+        group = distributed or core.DummyDistributedContext()
         if group.size > 1 and not os.environ.get("USE_TORCH_DISTRIBUTED"):
             raise AssertionError(
                 f"{group.size} ranks need torch distributed: call torch.distributed.init_process_group() and "

@@ -125,9 +125,9 @@ def load_trial_from_checkpoint_path(
     _arguments.path("path", path)
     if trial_class is not None and not isinstance(trial_class, type):
         raise TypeError(_arguments.wrong("trial_class", "a class, or None", trial_class))
-    for name, given in (("trial_kwargs", trial_kwargs), ("torch_load_kwargs", torch_load_kwargs)):
-        if given is not None:
-            _arguments.mapping(name, given, "a dict of arguments")
+    for name, arguments in (("trial_kwargs", trial_kwargs), ("torch_load_kwargs", torch_load_kwargs)):
+        if arguments is not None:
+            _arguments.mapping(name, arguments, "a dict of arguments")
     folder = pathlib.Path(path)
     load_data = _load_data(folder)
     kind = trial_class or _trial_class(folder, load_data)

@@ -76,7 +76,9 @@ class DataLoader:
                 contradict each other.
         """
         if isinstance(dataset, torch_data.IterableDataset):
-            raise ValueError("an IterableDataset cannot be continued at a batch: use a map-style data set")
+            raise ValueError(
+                "an IterableDataset cannot be resumed in the middle of an epoch: use a map-style data set"
+            )
         chosen = sampler is not None or batch_sampler is not None
         needed = ("__getitem__",) if chosen else ("__getitem__", "__len__")
         _arguments.having("dataset", dataset, needed, "a data set with records and a length")
@@ -202,9 +204,9 @@ def _check_batches(
 ) -> None:
     if batch_size is not None:
         _arguments.integer("batch_size", batch_size, at_least=1)
-    for name, given in (("sampler", sampler), ("batch_sampler", batch_sampler)):
-        if given is not None:
-            _arguments.having(name, given, ("__iter__",), "a torch sampler, or None")
+    for name, iterable in (("sampler", sampler), ("batch_sampler", batch_sampler)):
+        if iterable is not None:
+            _arguments.having(name, iterable, ("__iter__",), "a torch sampler, or None")
     if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
         raise ValueError("batch_sampler excludes batch_size, shuffle, sampler and drop_last")
     if batch_sampler is None and batch_size is None:

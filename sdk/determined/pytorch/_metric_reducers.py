@@ -199,9 +199,9 @@ def _kind(wrapped: Wrapped) -> str:
     return type(wrapped.reducer).__name__
 
 
-def _call(wrapped: Wrapped, method: str, function: Callable[..., Any], *given: Any) -> Any:
+def _call(wrapped: Wrapped, method: str, function: Callable[..., Any], *arguments: Any) -> Any:
     try:
-        return function(*given)
+        return function(*arguments)
     except Exception as error:
         raise ValueError(
             f"{_kind(wrapped)} of metric '{wrapped.name}' failed in {method}(): {error}"

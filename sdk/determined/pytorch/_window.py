@@ -21,19 +21,19 @@ class Window:
     def __len__(self) -> int:
         return len(self._batches)
 
-    def add(self, given: Any, batch_idx: int) -> None:
+    def add(self, metrics: Any, batch_idx: int) -> None:
         """Add the metrics of a batch.
 
         Raises TypeError or ValueError if they are no dict or the names differ.
         """
-        if type(given) is not dict:
-            given = _as_dict(given)
+        if type(metrics) is not dict:
+            metrics = _as_dict(metrics)
         if self._names is None:
-            self._names = given.keys()
-        elif given.keys() != self._names:
-            _refuse(given, self._names, batch_idx)
+            self._names = metrics.keys()
+        elif metrics.keys() != self._names:
+            _refuse(metrics, self._names, batch_idx)
         self._batches.append(
-            {name: _detached(v) if isinstance(v, torch.Tensor) else v for name, v in given.items()}
+            {name: _detached(v) if isinstance(v, torch.Tensor) else v for name, v in metrics.items()}
         )
 
     def close(self, distributed: DistributedContext) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -54,18 +54,18 @@ def numbers(batches: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _as_dict(given: Any) -> dict[str, Any]:
-    if isinstance(given, torch.Tensor):
-        return {"loss": given}
-    if isinstance(given, dict):
-        return dict(given)
+def _as_dict(returned: Any) -> dict[str, Any]:
+    if isinstance(returned, torch.Tensor):
+        return {"loss": returned}
+    if isinstance(returned, dict):
+        return dict(returned)
     raise TypeError(
-        f"train_batch() must return a dict of metrics or a loss tensor, not {type(given).__name__}"
+        f"train_batch() must return a dict of metrics or a loss tensor, not {type(returned).__name__}"
     )
 
 
-def _refuse(given: dict[str, Any], names: Any, batch_idx: int) -> None:
-    missing, added = sorted(names - given.keys()), sorted(given.keys() - names)
+def _refuse(metrics: dict[str, Any], names: Any, batch_idx: int) -> None:
+    missing, added = sorted(names - metrics.keys()), sorted(metrics.keys() - names)
     raise ValueError(
         f"train_batch() must return the same metrics for all batches of a window; batch {batch_idx} "
         f"lacks {missing} and adds {added}"

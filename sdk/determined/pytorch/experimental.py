@@ -253,8 +253,8 @@ def torch_batch_process(
     if info is None or info.task_type != "TRIAL":
         raise RuntimeError("torch_batch_process() runs in a trial on a cluster only: submit the script")
     options = _checked(dataset, batch_size, checkpoint_interval, dict(dataloader_kwargs or {}))
-    given = contextlib.nullcontext(distributed_context) if distributed_context else _group(info, None)
-    with given as group, core.init(distributed=group) as core_context:
+    ranks = contextlib.nullcontext(distributed_context) if distributed_context else _group(info, None)
+    with ranks as group, core.init(distributed=group) as core_context:
         start, output = _resumed(core_context, info)
         context = TorchBatchProcessorContext(core_context, output)
         processor = batch_processor_cls(context)
@@ -273,9 +273,9 @@ def _check(batch_processor_cls: Any, batch_size: Any, max_batches: Any, dataload
     if not isinstance(batch_processor_cls, type) or not hasattr(batch_processor_cls, "process_batch"):
         expected = "a class derived from TorchBatchProcessor"
         raise TypeError(_arguments.wrong("batch_processor_cls", expected, batch_processor_cls))
-    for name, given in (("batch_size", batch_size), ("max_batches", max_batches)):
-        if given is not None:
-            _arguments.integer(name, given, at_least=1)
+    for name, number in (("batch_size", batch_size), ("max_batches", max_batches)):
+        if number is not None:
+            _arguments.integer(name, number, at_least=1)
     if dataloader_kwargs is not None:
         _arguments.mapping(
             "dataloader_kwargs", dataloader_kwargs, "a dict of arguments of torch's DataLoader"

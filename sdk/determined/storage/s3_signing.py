@@ -61,9 +61,9 @@ class _Pattern:
         self._scheme, self._netloc = url.scheme, url.netloc
         self._folder = url.path.removesuffix(_SAMPLE)
         self._query = url.query.partition(_SIGNATURE)[0]
-        asked = dict(parse_qsl(url.query))
-        scope = asked.get("X-Amz-Credential", "").partition("/")[2]
-        self._head = f"AWS4-HMAC-SHA256\n{asked.get('X-Amz-Date')}\n{scope}\n"
+        params = dict(parse_qsl(url.query))
+        scope = params.get("X-Amz-Credential", "").partition("/")[2]
+        self._head = f"AWS4-HMAC-SHA256\n{params.get('X-Amz-Date')}\n{scope}\n"
         ordered = "&".join(sorted(self._query.split("&")))
         self._tail = f"\n{ordered}\nhost:{url.netloc}\n\nhost\nUNSIGNED-PAYLOAD"
         self._key = f"AWS4{secret_key}".encode()
@@ -72,6 +72,6 @@ class _Pattern:
 
     def address(self, key: str) -> SplitResult:
         path = self._folder + quote(key)
-        asked = hashlib.sha256(f"GET\n{path}{self._tail}".encode()).hexdigest()
-        signature = hmac.digest(self._key, (self._head + asked).encode(), "sha256").hex()
+        digest = hashlib.sha256(f"GET\n{path}{self._tail}".encode()).hexdigest()
+        signature = hmac.digest(self._key, (self._head + digest).encode(), "sha256").hex()
         return SplitResult(self._scheme, self._netloc, path, self._query + _SIGNATURE + signature, "")

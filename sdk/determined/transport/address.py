@@ -17,18 +17,18 @@ def master_url(address: str | None = None) -> str:
     """
     if not isinstance(address, str | None):
         raise TypeError(f"the master's address must be a str as HOST:PORT, not {type(address).__name__}")
-    given = address or os.environ.get("DET_MASTER") or os.environ.get("DET_MASTER_ADDR") or "localhost"
-    has_scheme = "://" in given
-    parts = urlsplit(given if has_scheme else f"http://{given}")
+    master = address or os.environ.get("DET_MASTER") or os.environ.get("DET_MASTER_ADDR") or "localhost"
+    has_scheme = "://" in master
+    parts = urlsplit(master if has_scheme else f"http://{master}")
     if parts.scheme not in _SCHEME_PORTS or not parts.hostname:
-        raise ValueError(f"'{given}' is not a master address; use HOST:PORT or http(s)://HOST:PORT")
-    port = _port(parts.netloc, given) or (_SCHEME_PORTS[parts.scheme] if has_scheme else DEFAULT_PORT)
+        raise ValueError(f"'{master}' is not a master address; use HOST:PORT or http(s)://HOST:PORT")
+    port = _port(parts.netloc, master) or (_SCHEME_PORTS[parts.scheme] if has_scheme else DEFAULT_PORT)
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/')}"
 
 
-def _port(netloc: str, given: str) -> int | None:
+def _port(netloc: str, master: str) -> int | None:
     try:
         return urlsplit(f"//{netloc}").port
     except ValueError as error:
-        raise ValueError(f"'{given}' is not a master address: {error}") from error
+        raise ValueError(f"'{master}' is not a master address: {error}") from error

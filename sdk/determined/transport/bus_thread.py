@@ -307,20 +307,20 @@ class BusThread:
         """
 
         async def request(client: Client) -> bytes | None:
-            asked = asyncio.ensure_future(self._request(client, subject, body, within_s=within_s))
+            reply = asyncio.ensure_future(self._request(client, subject, body, within_s=within_s))
             moved = asyncio.ensure_future(self._moved.wait())
             try:
-                while not (asked.done() or moved.done()):
+                while not (reply.done() or moved.done()):
                     # Also without news, to look whether the script is in a hurry.
-                    await asyncio.wait({asked, moved}, timeout=HURRY_S, return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait({reply, moved}, timeout=HURRY_S, return_when=asyncio.FIRST_COMPLETED)
                     if hurry():
                         break
-                return asked.result() if asked.done() else None
+                return reply.result() if reply.done() else None
             except NoRespondersError:
                 # Only the service is unreachable, not the broker, so reports are still being stored.
                 return None
             finally:
-                asked.cancel()
+                reply.cancel()
                 moved.cancel()
 
         return await self._until_done(request)
@@ -336,14 +336,14 @@ class BusThread:
         # The broker reports a permission error separately; the request itself never gets a reply.
         forbidden = self._violation_of(subject)
         if not forbidden.done():
-            asked = asyncio.ensure_future(client.request(subject, body, timeout=within_s, headers=headers))
-            either: set[asyncio.Future[Any]] = {asked, forbidden}
+            reply = asyncio.ensure_future(client.request(subject, body, timeout=within_s, headers=headers))
+            either: set[asyncio.Future[Any]] = {reply, forbidden}
             try:
                 await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-                if asked.done():
-                    return asked.result().data
+                if reply.done():
+                    return reply.result().data
             finally:
-                asked.cancel()
+                reply.cancel()
         raise refusals.forbidden(subject)
 
     def _violation_of(self, subject: str) -> "asyncio.Future[None]":

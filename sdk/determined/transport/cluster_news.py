@@ -66,17 +66,17 @@ class ClusterNews:
         )
 
     async def _hear_operations(self) -> None:
-        seen: script_queries.Operations | None = None
+        newest: script_queries.Operations | None = None
         while True:
             # Short while a call waits: that a replica has died is noticed only when the time of the request
             # is over.
             wait_s = HURRY_S if self._blocked else script_queries.WAIT_S
             reply = await self._news(
-                "searcher", script_queries.AskOperations(self._run, seen, wait_s), wait_s
+                "searcher", script_queries.AskOperations(self._run, newest, wait_s), wait_s
             )
             if reply is not None:
-                seen = msgspec.convert(reply, script_queries.Operations)
-                self._take_operations(seen)
+                newest = msgspec.convert(reply, script_queries.Operations)
+                self._take_operations(newest)
 
     def _take_operations(self, reply: script_queries.Operations) -> None:
         if reply.over:
@@ -93,29 +93,29 @@ class ClusterNews:
             self._lock.notify_all()
 
     async def _hear_leave(self) -> None:
-        seen: script_queries.Leave | None = None
+        newest: script_queries.Leave | None = None
         while True:
             reply = await self._news(
-                "scheduler", script_queries.AskLeave(self._allocation, seen), script_queries.WAIT_S
+                "scheduler", script_queries.AskLeave(self._allocation, newest), script_queries.WAIT_S
             )
             if reply is None:
                 continue
-            seen = msgspec.convert(reply, script_queries.Leave)
+            newest = msgspec.convert(reply, script_queries.Leave)
             # Never withdrawn: the script may have begun to leave.
-            self.preempted = self.preempted or seen.leave
+            self.preempted = self.preempted or newest.leave
             if not self.leave_answered.done():
                 self.leave_answered.set_result(None)
 
     async def _hear_refusals(self) -> None:
         # Most scripts never hear of one: none is news only once there is one.
-        seen = script_queries.Refusals()
+        newest = script_queries.Refusals()
         while True:
             reply = await self._news(
-                "metrics", script_queries.AskRefusals(self._run, seen), script_queries.WAIT_S
+                "metrics", script_queries.AskRefusals(self._run, newest), script_queries.WAIT_S
             )
             if reply is not None:
-                seen = msgspec.convert(reply, script_queries.Refusals)
-                self.refusals.extend(seen.reasons)
+                newest = msgspec.convert(reply, script_queries.Refusals)
+                self.refusals.extend(newest.reasons)
 
     async def _news(self, owner: str, ask: msgspec.Struct, wait_s: float) -> Any:
         """Return an owner's news since what was last seen, or None if there is none yet."""

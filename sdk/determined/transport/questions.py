@@ -72,9 +72,9 @@ class Questions:
 
     def checkpoint_metadata(self, uuid: str) -> dict[str, Any]:
         """Return a checkpoint's metadata from the registry."""
-        asked = self._ask(script_queries.AskMetadata(uuid))
-        wait_for(asked, f"the metadata of checkpoint {uuid}", self._thread)
-        return dict(_value(asked) or {})
+        reply = self._ask(script_queries.AskMetadata(uuid))
+        wait_for(reply, f"the metadata of checkpoint {uuid}", self._thread)
+        return dict(_value(reply) or {})
 
     def _ask(self, question: msgspec.Struct, owner: str = "searcher") -> "Future[bytes]":
         # The searcher knows the trial's experiment, and forwards the question to the other services.
@@ -82,10 +82,10 @@ class Questions:
         return self._thread.submit(self._thread.ask(subject, msgspec.json.encode(question)))
 
 
-def _value(asked: "Future[bytes]") -> Any:
+def _value(reply: "Future[bytes]") -> Any:
     """Return an owner's answer. Raises RuntimeError if the answer is a problem."""
     try:
-        answer = msgspec.json.decode(asked.result(), type=Answer)
+        answer = msgspec.json.decode(reply.result(), type=Answer)
     except Refused as error:
         raise RuntimeError(str(error)) from error
     if answer.problem is not None:

@@ -57,8 +57,8 @@ def _revise_experiment(command: commands.ReviseExperiment) -> Iterable[AccessReq
 
 
 def _set_user(command: commands.SetUser) -> Iterable[AccessRequest]:
-    given = commands.given_fields(command, "username", "admin", "active", "remote", "agent_user")
-    if command.user_id is None or given:
+    fields = commands.given_fields(command, "username", "admin", "active", "remote", "agent_user")
+    if command.user_id is None or fields:
         return (AccessRequest("administer_users"),)
     return _account(command)
 

@@ -45,7 +45,7 @@ def _rows() -> dict[tuple[str, str], Row]:
                 route = method, path.replace("~", API, 1)
                 if route in rows:
                     # Otherwise the second entry would silently win, perhaps the weaker one.
-                    raise ValueError(f"{method} {path} stands twice in the permission table")
+                    raise ValueError(f"{method} {path} has two rows in the permission table")
                 rows[route] = Row(permission, kind, reads or method in SAFE)
     return rows
 

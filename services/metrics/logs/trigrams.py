@@ -12,9 +12,9 @@ _MIX = np.uint32(2654435761)
 
 def trigrams(text: bytes) -> bytes:
     """The map of a text."""
-    seen = np.zeros(BITS, bool)
-    seen[_bit_numbers(text)] = True
-    return np.packbits(seen).tobytes()
+    bits = np.zeros(BITS, bool)
+    bits[_bit_numbers(text)] = True
+    return np.packbits(bits).tobytes()
 
 
 def can_contain(bitmap: bytes, part: bytes) -> bool:

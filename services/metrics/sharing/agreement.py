@@ -97,7 +97,7 @@ def check_database(connection: sa.Connection, owner: str) -> None:
     if others:
         raise BadSettings(
             f"STEADFAST_DATABASE_URL of {owner} is the database of {', '.join(sorted(others))}: each metrics "
-            "process needs an SQLite file of its own. In PostgreSQL each has a schema of its own"
+            "process needs its own SQLite file. In PostgreSQL, each has its own schema"
         )
 
 

@@ -38,9 +38,9 @@ async def serve_all_shards(parts: Parts, kinds: Collection[type]) -> None:
 
 async def answer(bus_client: BusClient, sharing: Sharing, query: Any, stream: str, position: int) -> Answered:
     """Return the position and the value of the answer of all shards. Raises `Refused` if one is away."""
-    asked = split(sharing, query)
+    parts = split(sharing, query)
     raw_answers = await asyncio.gather(
-        *(_ask(bus_client, shard, part, stream, position) for shard, part in asked.items())
+        *(_ask(bus_client, shard, part, stream, position) for shard, part in parts.items())
     )
     # Passed on without being decoded: questions about one trial or task are the most frequent and the
     # largest.

@@ -27,10 +27,10 @@ def bind_pool(state: People, command: BindPool, call: Call) -> Result:
     for id in command.workspaces:
         workspace_records.workspace(state, id)
     bound = state.bindings.get(command.pool)
-    before, given = set(bound.workspaces) if bound is not None else set(), set(command.workspaces)
-    wanted = {"add": before | given, "remove": before - given, "replace": given}[command.change]
-    if command.change == "remove" and not given <= before:
-        workspace = workspace_records.workspace(state, min(given - before))
+    before, named = set(bound.workspaces) if bound is not None else set(), set(command.workspaces)
+    wanted = {"add": before | named, "remove": before - named, "replace": named}[command.change]
+    if command.change == "remove" and not named <= before:
+        workspace = workspace_records.workspace(state, min(named - before))
         raise failed_precondition(
             f"resource pool '{command.pool}' is not bound to workspace '{workspace.name}'"
         )

@@ -35,10 +35,10 @@ def assign_roles(state: People, command: AssignRoles, call: Call) -> Result:
     events: list[Any] = [
         *_administrator_changes(state, _administrator_ids(add), _administrator_ids(remove), reason)
     ]
-    given, removed = _by_holder(add), _by_holder(remove)
-    for name in sorted(given.keys() | removed.keys()):
+    added, removed = _by_holder(add), _by_holder(remove)
+    for name in sorted(added.keys() | removed.keys()):
         before = set(grants_held_by(state, name))
-        after = (before | given.get(name, set())) - removed.get(name, set())
+        after = (before | added.get(name, set())) - removed.get(name, set())
         if len(after) > MAX_GRANTS:
             raise invalid(f"{name} may hold at most {MAX_GRANTS} roles, not {len(after)}")
         if after != before:
@@ -137,8 +137,8 @@ def _owner_grants(state: People) -> list[RolesSet]:
     role_events = []
     for user_id, wanted in sorted(owned.items()):
         name = holder("user", user_id)
-        given = {grant.workspace_id for grant in grants_held_by(state, name)}
-        if missing := {grant for grant in wanted if grant.workspace_id not in given}:
+        workspace_ids = {grant.workspace_id for grant in grants_held_by(state, name)}
+        if missing := {grant for grant in wanted if grant.workspace_id not in workspace_ids}:
             grants = tuple(sorted({*grants_held_by(state, name), *missing}))
             role_events.append(RolesSet(name, grants, "the owner of a workspace administers it"))
     return role_events

@@ -66,9 +66,9 @@ class KubernetesEngine:
         )
 
     def _reject_unknown_fields(self) -> None:
-        given = self.pod(f"{self._pool}-1")
+        pod = self.pod(f"{self._pool}-1")
         try:
-            unknown = [*_unknown_fields(given, msgspec.convert(given, Pod).to_dict(), "pod")]
+            unknown = [*_unknown_fields(pod, msgspec.convert(pod, Pod).to_dict(), "pod")]
         except msgspec.ValidationError as error:
             raise BadSettings(f"kubernetes: the settings do not give a valid pod: {error}") from None
         if unknown:
@@ -111,18 +111,18 @@ class KubernetesEngine:
                     raise
         return f"pod {pod_name(self._cluster_id, worker_id)}"
 
-    async def stop(self, seen: ListedWorker) -> None:
+    async def stop(self, listed_worker: ListedWorker) -> None:
         """Delete a pod. Kubernetes waits for its scripts, then sends the worker SIGTERM."""
         async with self._api() as api:
             try:
-                await api.delete(Pod, seen.handle)
+                await api.delete(Pod, listed_worker.handle)
             except ApiError as error:
                 if error.status.code != NOT_FOUND:
                     raise
 
-    async def forget(self, seen: ListedWorker) -> None:
+    async def forget(self, listed_worker: ListedWorker) -> None:
         """Delete a pod that has ended or can never start."""
-        await self.stop(seen)
+        await self.stop(listed_worker)
 
     @contextlib.asynccontextmanager
     async def _api(
@@ -163,19 +163,19 @@ class KubernetesEngine:
 
     def _honor_retry_after(self, error: ApiError) -> None:
         """Wait as long as the API server requests."""
-        asked = error.response.headers.get("Retry-After", "") if error.response is not None else ""
-        if asked.isdecimal():
-            self._not_before = time.monotonic() + min(float(asked), MAX_WAIT_S)
+        wait_s = error.response.headers.get("Retry-After", "") if error.response is not None else ""
+        if wait_s.isdecimal():
+            self._not_before = time.monotonic() + min(float(wait_s), MAX_WAIT_S)
 
 
-def _unknown_fields(given: Any, recognized: Any, at: str) -> Iterator[str]:
+def _unknown_fields(written: Any, recognized: Any, at: str) -> Iterator[str]:
     """Paths of settings that are not fields of Kubernetes."""
-    if isinstance(given, Mapping) and isinstance(recognized, Mapping):
-        for name, value in given.items():
+    if isinstance(written, Mapping) and isinstance(recognized, Mapping):
+        for name, value in written.items():
             if name in recognized:
                 yield from _unknown_fields(value, recognized[name], f"{at}.{name}")
             elif value:
                 yield f"{at}.{name}"
-    if isinstance(given, list) and isinstance(recognized, list):
-        for number, (item, recognized_item) in enumerate(zip(given, recognized, strict=False)):
+    if isinstance(written, list) and isinstance(recognized, list):
+        for number, (item, recognized_item) in enumerate(zip(written, recognized, strict=False)):
             yield from _unknown_fields(item, recognized_item, f"{at}[{number}]")

@@ -109,8 +109,8 @@ def _spec(settings: KubernetesSettings, variables: Mapping[str, str]) -> dict[st
     return _strip_empty(spec)
 
 
-def _strip_empty(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value is False or value}
+def _strip_empty(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is False or value}
 
 
 def _container(settings: KubernetesSettings, variables: Mapping[str, str]) -> dict[str, Any]:

@@ -122,16 +122,16 @@ class ProcessEngine:
             **self._settings.environment,
         }
 
-    async def stop(self, seen: ListedWorker) -> None:
+    async def stop(self, listed_worker: ListedWorker) -> None:
         """Ask the worker to end. It ends what it runs and informs the cluster."""
-        pid = process_records.running_pid(self._home / seen.worker_id)
+        pid = process_records.running_pid(self._home / listed_worker.worker_id)
         if pid:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
 
-    async def forget(self, seen: ListedWorker) -> None:
+    async def forget(self, listed_worker: ListedWorker) -> None:
         """End what a killed worker has left behind, and remove its folder."""
-        await asyncio.to_thread(_clear, self._home / seen.worker_id)
+        await asyncio.to_thread(_clear, self._home / listed_worker.worker_id)
 
 
 def _clear(folder: Path) -> None:

@@ -53,8 +53,8 @@ class Engine(Protocol):
         started.
         """
 
-    async def stop(self, seen: ListedWorker) -> None:
+    async def stop(self, listed_worker: ListedWorker) -> None:
         """Let a worker end in its own time. Does nothing if it has ended. Raises `EngineUnavailable`."""
 
-    async def forget(self, seen: ListedWorker) -> None:
+    async def forget(self, listed_worker: ListedWorker) -> None:
         """Remove what is left of an ended worker, if anything. Raises `EngineUnavailable`."""

@@ -106,21 +106,24 @@ class SlurmEngine:
             environment=_worker_settings(),
         )
 
-    async def stop(self, seen: ListedWorker) -> None:
+    async def stop(self, listed_worker: ListedWorker) -> None:
         """Cancel a job: Slurm sends the worker SIGTERM, and kills it after Slurm's `KillWait`."""
         try:
             await self._run(
-                "scancel", "--quiet", f"--name={job_name(self._cluster_id, seen.worker_id)}", seen.handle
+                "scancel",
+                "--quiet",
+                f"--name={job_name(self._cluster_id, listed_worker.worker_id)}",
+                listed_worker.handle,
             )
         except CommandFailed as error:
             # If the job has ended in the meantime, --quiet suppresses the message but not the failure.
             if error.output:
                 raise EngineUnavailable(f"scancel: {error}") from None
 
-    async def forget(self, seen: ListedWorker) -> None:
+    async def forget(self, listed_worker: ListedWorker) -> None:
         """Slurm forgets ended jobs by itself. A job that can never start is cancelled."""
-        if any(mark in seen.detail for mark in NEVER_STARTS):
-            await self.stop(seen)
+        if any(mark in listed_worker.detail for mark in NEVER_STARTS):
+            await self.stop(listed_worker)
 
     async def _run(self, *command: str, text: str = "", **more: str) -> str:
         return await run_command(command, within_s=self._settings.command_timeout_s, text=text, **more)

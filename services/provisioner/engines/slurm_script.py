@@ -88,8 +88,8 @@ def _options(settings: SlurmSettings, name: str) -> list[str]:
         "cpus-per-task": str(settings.cpus_per_task or ""),
         "mem": settings.memory,
     }
-    given = [f"--{option}={value}" for option, value in chosen.items() if value]
+    options = [f"--{option}={value}" for option, value in chosen.items() if value]
     # `--requeue`: a job that Slurm preempts or loses with its node waits for another one, under the same
     # worker id.
     usual = [f"--job-name={name}", "--nodes=1", "--ntasks=1", "--requeue", "--open-mode=append"]
-    return [*usual, f"--output={settings.output or '/dev/null'}", *given, *settings.extra]
+    return [*usual, f"--output={settings.output or '/dev/null'}", *options, *settings.extra]

@@ -26,10 +26,10 @@ async def workspaces_of(call: Authenticated, name: str, query: FromQuery[Paged])
     await check_pool_exists(call, name)
     bound = call.catalogue.state.bindings.get(name)
     visibility = call.visibility
-    seen = visibility.filter_visible(
+    visible = visibility.filter_visible(
         visibility.includes_workspace, bound.workspaces if bound is not None else ()
     )
-    page, pagination = paging.cut(seen, query.window)
+    page, pagination = paging.cut(visible, query.window)
     return call.answer({"workspaceIds": page, "pagination": pagination})
 
 

@@ -119,13 +119,15 @@ async def change_config(call: Authenticated, body: MasterConfigBody) -> Response
             f"be: {', '.join(CHANGEABLE)}. All else is set where the services are started"
         )
     selected_fields = set().union(*(CHANGEABLE[path] for path in paths))
-    given = {name: value for name, value in body.config.log.model_dump().items() if name in selected_fields}
-    await call.peers.command(SetLogging(user=call.user.username, **given))
+    settings = {
+        name: value for name, value in body.config.log.model_dump().items() if name in selected_fields
+    }
+    await call.peers.command(SetLogging(user=call.user.username, **settings))
     shown = await _shown_config(call)
     # What was decided by another replica may not have come back here yet.
-    if (level := given.get("level")) is not None:
+    if (level := settings.get("level")) is not None:
         shown["log"]["level"] = LOG_LEVELS[level.lower()].lower()
-    if (color := given.get("color")) is not None:
+    if (color := settings.get("color")) is not None:
         shown["log"]["color"] = color
     return call.answer({"config": shown})
 

@@ -139,8 +139,8 @@ async def preview(call: Authenticated, body: QueueUpdate) -> Response:
     `startsIn` is the estimated time until the job would start, in seconds, or null if unknown.
     """
     change = _change(body, call.user.username)
-    seen = call.visibility.includes_experiment
-    if not seen(change.experiment_id):
+    is_visible = call.visibility.includes_experiment
+    if not is_visible(change.experiment_id):
         raise not_found("job", body.job_id)
     effects = await call.peers.query(queries.PreviewChange(change), position=call.catalogue.position)
     rows = {row.experiment_id: row for row in await call.peers.jobs()}
@@ -149,8 +149,8 @@ async def preview(call: Authenticated, body: QueueUpdate) -> Response:
     estimates = await _estimates(call, [*ordered, *rest])
     return call.answer(
         {
-            "starts": [ids.job_id(id) for id in effects["starts"] if seen(id)],
-            "leaves": [ids.job_id(id) for id in effects["leave"] if seen(id)],
+            "starts": [ids.job_id(id) for id in effects["starts"] if is_visible(id)],
+            "leaves": [ids.job_id(id) for id in effects["leave"] if is_visible(id)],
             "startsIn": estimates["starts"].get(change.experiment_id),
         }
     )
@@ -171,15 +171,15 @@ async def update(call: Authenticated, body: QueueUpdates) -> Response:
 
 
 def _change(update: QueueUpdate, user: str) -> ChangeJob:
-    given = update.model_dump(exclude_unset=True, exclude={"job_id"})
-    if not given:
+    fields = update.model_dump(exclude_unset=True, exclude={"job_id"})
+    if not fields:
         raise invalid(
             f"nothing is asked for job '{update.job_id}': give one of {', '.join(QueueUpdate.CHANGE_FIELDS)}"
         )
     for anchor in ("ahead_of", "behind_of"):
-        if anchor in given:
-            given[anchor] = owner_of(given[anchor])
-    return ChangeJob(experiment_id=owner_of(update.job_id), user=user, **given)
+        if anchor in fields:
+            fields[anchor] = owner_of(fields[anchor])
+    return ChangeJob(experiment_id=owner_of(update.job_id), user=user, **fields)
 
 
 def owner_of(job_id: str) -> int:

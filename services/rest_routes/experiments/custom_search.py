@@ -121,22 +121,22 @@ def _field(body: Object, name: str) -> Any:
 
 def _operation(index: int, operation: Any) -> CustomOperation:
     for name, read in _OPERATIONS.items():
-        given = _field(operation, name) if isinstance(operation, dict) else None
-        if isinstance(given, dict):
+        fields = _field(operation, name) if isinstance(operation, dict) else None
+        if isinstance(fields, dict):
             try:
-                return read(given)
+                return read(fields)
             except (KeyError, TypeError, ValueError, OverflowError) as error:
                 raise invalid(f"searcherOperations[{index}].{name}: {error!r}") from None
     raise invalid(f"searcherOperations[{index}]: one of {', '.join(_OPERATIONS)} is expected")
 
 
-def _create(given: Object) -> CustomOperation:
-    hparams = msgspec.json.decode(_field(given, "hyperparams") or "{}", type=dict[str, Any])
-    return CreateTrial(str(_required_field(given, "requestId")), hparams)
+def _create(fields: Object) -> CustomOperation:
+    hparams = msgspec.json.decode(_field(fields, "hyperparams") or "{}", type=dict[str, Any])
+    return CreateTrial(str(_required_field(fields, "requestId")), hparams)
 
 
-def _train(given: Object) -> CustomOperation:
-    wanted = _required_field(given, "validateAfter")
+def _train(fields: Object) -> CustomOperation:
+    wanted = _required_field(fields, "validateAfter")
     if not isinstance(wanted, dict):
         raise TypeError("validateAfter must be a JSON object")
     length = int(_required_field(wanted, "length"))
@@ -145,8 +145,8 @@ def _train(given: Object) -> CustomOperation:
     return TrainTo(str(_required_field(wanted, "requestId")), length)
 
 
-def _required_field(given: Object, name: str) -> Any:
-    value = _field(given, name)
+def _required_field(fields: Object, name: str) -> Any:
+    value = _field(fields, name)
     if value is None:
         raise ValueError(f"{name} is missing")
     return value
@@ -155,7 +155,7 @@ def _required_field(given: Object, name: str) -> Any:
 _OPERATIONS: dict[str, Callable[[Object], CustomOperation]] = {
     "createTrial": _create,
     "trialOperation": _train,
-    "closeTrial": lambda given: CloseTrial(str(_required_field(given, "requestId"))),
-    "shutDown": lambda given: ShutDown(bool(given.get("cancel")), bool(given.get("failure"))),
-    "setSearcherProgress": lambda given: SetProgress(float(given.get("progress") or 0.0)),
+    "closeTrial": lambda fields: CloseTrial(str(_required_field(fields, "requestId"))),
+    "shutDown": lambda fields: ShutDown(bool(fields.get("cancel")), bool(fields.get("failure"))),
+    "setSearcherProgress": lambda fields: SetProgress(float(fields.get("progress") or 0.0)),
 }

@@ -40,9 +40,9 @@ async def fields(call: Authenticated) -> Response:
 async def preview(call: Authenticated) -> Response:
     """The trials that a search would create, with the operations of each."""
     body = await call.json()
-    given = body if isinstance(body, dict) else {}
-    seed = given.get("seed")
-    config, rows = await _preview_search(call, given.get("config"), seed if isinstance(seed, int) else None)
+    fields = body if isinstance(body, dict) else {}
+    seed = fields.get("seed")
+    config, rows = await _preview_search(call, fields.get("config"), seed if isinstance(seed, int) else None)
     trials = [{"operations": _operations(row["lengths"]), "occurrences": row["trials"]} for row in rows]
     shown = {"config": config, "seed": config["reproducibility"]["experiment_seed"], "trials": trials}
     return call.answer({"simulation": shown})

@@ -81,11 +81,11 @@ def _changes(body: Any) -> dict[str, Any]:
         raise invalid("the request: a JSON object is expected")
     changes: dict[str, Any] = {}
     for group, names in _FIELDS.items():
-        given = _field_value(body, group)
+        values = _field_value(body, group)
         if len(names) == 1:
-            changes |= {group: given[0]} if given else {}
+            changes |= {group: values[0]} if values else {}
             continue
-        inner = given[0] if given and given[0] is not None else {}
+        inner = values[0] if values and values[0] is not None else {}
         if not isinstance(inner, dict):
             raise invalid(f"{group}: a JSON object is expected, not {inner!r}")
         for name in names:

@@ -70,5 +70,5 @@ def _cursor(query: LinesQuery) -> int:
     after, before = query.after_id, query.before_id
     wrong = after if query.order_by else before
     if wrong:
-        raise invalid("after_id goes with ascending order, before_id with ORDER_BY_DESC")
+        raise invalid("after_id needs ascending order, before_id needs ORDER_BY_DESC")
     return after or before

@@ -38,10 +38,10 @@ def fragment(
 
 
 def _content(state: State, visibility: Visibility, progress: Mapping[int, float]) -> str:
-    seen = visibility.filter_visible(
+    visible = visibility.filter_visible(
         lambda experiment: visibility.includes_experiment(experiment.id), state.experiments.values()
     )
-    newest = sorted(seen, key=lambda experiment: -experiment.id)[:NEWEST]
+    newest = sorted(visible, key=lambda experiment: -experiment.id)[:NEWEST]
     if not newest:
         return NOTHING_YET + _workers(state, visibility)
     ranked = next((experiment for experiment in newest if experiment.best_trial is not None), None)

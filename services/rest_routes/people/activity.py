@@ -63,6 +63,6 @@ async def recent(call: Authenticated, query: FromQuery[RecentQuery]) -> Response
     recent_projects = state.recent_projects.get(call.user.id)
     ids = recent_projects.ids if recent_projects else ()
     there = workspace_records.projects(state)
-    seen = [there[id] for id in ids if id in there and visibility.includes_project(id)]
-    shown = [present.project(project, state) for project in seen[: query.limit or MAX_RECENT_PROJECTS]]
+    visible = [there[id] for id in ids if id in there and visibility.includes_project(id)]
+    shown = [present.project(project, state) for project in visible[: query.limit or MAX_RECENT_PROJECTS]]
     return call.answer({"projects": shown})

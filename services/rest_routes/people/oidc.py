@@ -187,7 +187,9 @@ def _pending_sign_in(call: ApiCall, state: str) -> PendingSignIn:
             call.backend.token_key, call.request.cookies.get(COOKIE, ""), time.time()
         )
     except Unusable:
-        raise NotAuthenticated(f"this sign-in was not begun here, or too long ago: {again}") from None
+        raise NotAuthenticated(
+            f"this sign-in was started in another browser, or too long ago: {again}"
+        ) from None
     # Otherwise another site could finish its own sign-in in this browser, and the user would work in a
     # stranger's account.
     if not state or state != pending.state:

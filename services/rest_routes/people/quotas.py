@@ -24,14 +24,16 @@ router = Routes()
 async def list_quotas(call: Authenticated, query: FromQuery[Paged]) -> Response:
     """The quotas that apply to the user, with current usage. Administrators see all quotas."""
     state, id = call.catalogue.state, call.user.id
-    seen = {
+    visible_workspaces = {
         workspace_id
         for workspace_id in workspace_records.workspaces(state)
         if call.visibility.includes_workspace(workspace_id)
     }
     everything = is_authorized(state, call.session(), AccessRequest("administer_cluster"))
     visible_holders = [
-        holder for holder in sorted(state.quotas) if everything or holders.applies_to(state, holder, id, seen)
+        holder
+        for holder in sorted(state.quotas)
+        if everything or holders.applies_to(state, holder, id, visible_workspaces)
     ]
     page, pagination = paging.cut(visible_holders, query.window)
     used = await quotas.current_usage(call.peers, call.catalogue.position) if page else {}

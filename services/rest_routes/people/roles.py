@@ -169,14 +169,14 @@ def _role(id: int) -> Role:
 
 def _visible_grants(call: UserCall, grants: Iterable[tuple[str, Grant]]) -> HolderGrants:
     """Leave out grants in workspaces that the user may not see."""
-    seen: dict[int, Any] = {0: True}
+    is_visible: dict[int, Any] = {0: True}
     visible = []
     for name, grant in grants:
         id = grant.workspace_id
-        if id not in seen:
-            seen[id] = is_authorized(
+        if id not in is_visible:
+            is_visible[id] = is_authorized(
                 call.catalogue.state, call.session(), AccessRequest("view", "workspace", id)
             )
-        if seen[id]:
+        if is_visible[id]:
             visible.append((name, grant))
     return visible

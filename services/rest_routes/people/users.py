@@ -93,8 +93,8 @@ async def settings(call: Authenticated) -> Response:
 @router.post("/users/setting")
 async def keep_settings(call: Authenticated, body: SettingsBody) -> Response:
     """Store settings of the user. Older ones with the same path and key are replaced."""
-    given = [*body.settings, *([body.setting] if body.setting is not None else [])]
-    settings = tuple(Setting(setting.storage_path, setting.key, setting.value) for setting in given)
+    body_settings = [*body.settings, *([body.setting] if body.setting is not None else [])]
+    settings = tuple(Setting(setting.storage_path, setting.key, setting.value) for setting in body_settings)
     return await _store_settings(call, settings, forget=False)
 
 
@@ -126,17 +126,17 @@ async def by_id(call: Authenticated, user_id: int) -> Response:
 async def change(call: Authenticated, user_id: int, body: UserBody) -> Response:
     """Change the given fields of a user. For administrators, except one's own display name and password."""
     users.by_id(call.catalogue.state, user_id)
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         name: value
         for name in ("username", "admin", "active", "remote", "display_name")
         if (value := getattr(body, name)) is not None
     }
     if body.agent_user_group is not None:
-        given["agent_user"] = agent_user(body.agent_user_group)
+        fields["agent_user"] = agent_user(body.agent_user_group)
     if body.password is not None:
         call.require_login()
-        given["password"] = await _password(call, body.password, is_hashed=body.is_hashed)
-    await call.peers.command(SetUser(user_id=user_id, user=call.user.username, **given))
+        fields["password"] = await _password(call, body.password, is_hashed=body.is_hashed)
+    await call.peers.command(SetUser(user_id=user_id, user=call.user.username, **fields))
     return _answer(call, user_id)
 
 

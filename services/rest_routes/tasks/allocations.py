@@ -206,7 +206,7 @@ def _gathered_data(state: State, allocation_id: str, request_id: str) -> list[An
         )
     last = _last_share_number(gathering, number)
     if gathering.joined < last:
-        raise unavailable(f"not all {gathering.peers} members are there yet; ask again", retry_after_s=1)
+        raise unavailable(f"not all {gathering.peers} members have joined yet; try again", retry_after_s=1)
     numbers = range(last - gathering.peers + 1, last + 1)
     return [state.shares[share_key(allocation_id, number)].data for number in numbers]
 

@@ -128,13 +128,13 @@ async def _start_task(call: UserCall, kind: OwnKind, body: TaskBody, code: submi
 
 def _check_no_passphrase(body: TaskBody) -> None:
     try:
-        given = msgspec.json.decode(base64.b64decode(body.data, validate=True) or b"{}")
+        content = msgspec.json.decode(base64.b64decode(body.data, validate=True) or b"{}")
     except (ValueError, msgspec.DecodeError):
         raise invalid("data: base64 of a JSON object is expected") from None
-    if isinstance(given, dict) and given.get("passphrase"):
+    if isinstance(content, dict) and content.get("passphrase"):
         raise invalid(
-            "a passphrase for the key of a shell is not offered: the key opens this one shell, is given to "
-            "its owner alone and is worth nothing when the shell is over; start it without --passphrase"
+            "a passphrase for the key of a shell is not supported: the key opens only this shell and only "
+            "its owner gets it; start the shell without --passphrase"
         )
 
 

@@ -22,10 +22,12 @@ root = Routes()
 async def list_tasks(call: Authenticated) -> Response:
     """Waiting and running allocations."""
     ranks = await call.peers.queue_order()
-    return call.answer({"allocationIdToSummary": _seen(call, task.summaries(call.catalogue.state, ranks))})
+    return call.answer(
+        {"allocationIdToSummary": _visible_summaries(call, task.summaries(call.catalogue.state, ranks))}
+    )
 
 
-def _seen(call: UserCall, summaries: dict[str, Any]) -> dict[str, Any]:
+def _visible_summaries(call: UserCall, summaries: dict[str, Any]) -> dict[str, Any]:
     visibility = call.visibility
     return {id: summaries[id] for id in visibility.filter_visible(visibility.includes_run, summaries)}
 
@@ -34,7 +36,7 @@ def _seen(call: UserCall, summaries: dict[str, Any]) -> dict[str, Any]:
 async def list_raw(call: Authenticated) -> Response:
     """Waiting and running allocations in the older form: a map, in snake_case."""
     ranks = await call.peers.queue_order()
-    return call.answer(_seen(call, task.raw_summaries(call.catalogue.state, ranks)))
+    return call.answer(_visible_summaries(call, task.raw_summaries(call.catalogue.state, ranks)))
 
 
 @router.get("/tasks/count")

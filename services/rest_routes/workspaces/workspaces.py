@@ -105,11 +105,11 @@ async def workspaces(call: Authenticated, query: FromQuery[WorkspacesQuery]) -> 
     """All workspaces, pinned ones first."""
     state, viewer = call.catalogue.state, call.user.username
     visibility = call.visibility
-    seen = visibility.filter_visible(
+    visible = visibility.filter_visible(
         lambda workspace: visibility.includes_workspace(workspace.workspace_id),
         workspace_records.workspaces(state).values(),
     )
-    shown = [present.workspace(workspace, state, viewer) for workspace in seen]
+    shown = [present.workspace(workspace, state, viewer) for workspace in visible]
     shown = [place for place in shown if query.pinned in (None, place["pinned"])]
     return _page(call, query, "workspaces", shown)
 
@@ -160,12 +160,14 @@ async def _requested_fields(
     return fields
 
 
-def _storage(call: UserCall, given: dict[str, Any], workspace: WorkspaceSet | None) -> dict[str, Any] | None:
+def _storage(
+    call: UserCall, storage: dict[str, Any], workspace: WorkspaceSet | None
+) -> dict[str, Any] | None:
     """The storage for the log, with its keys sealed. Raises `Refused` (400) if it is invalid."""
-    if not given:
+    if not storage:
         return None
     try:
-        full_config = expconf.merge({"checkpoint_storage": given}, {})
+        full_config = expconf.merge({"checkpoint_storage": storage}, {})
     except expconf.ConfigErrors as errors:
         raise invalid(f"checkpointStorageConfig: {errors}") from None
     sealer, owner = call.backend.sealer, secrets.WORKSPACES_OWNER
@@ -232,8 +234,8 @@ async def get_project(call: Authenticated, id: int) -> Response:
 
 
 async def _change_project(call: UserCall, id: int, **changes: Any) -> Response:
-    given = {name: value for name, value in changes.items() if value is not None}
-    await call.peers.command(SetProject(project_id=id, user=call.user.username, **given))
+    fields = {name: value for name, value in changes.items() if value is not None}
+    await call.peers.command(SetProject(project_id=id, user=call.user.username, **fields))
     return _project(call, id)
 
 

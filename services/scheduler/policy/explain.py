@@ -155,10 +155,10 @@ class Explainer:
         sentence = f"It needs {format_slots(request.slots)}, {free} of {total} are free"
         if request.slots <= free:
             sentence += f", at most {max(empty)} on one agent"
-        asked = [id for id, running in book.leaving.items() if running.request.slots]
-        asked += [release.allocation_id for release in self._decision.release]
-        clause = f"{self._join_names(asked)} {_was_or_were(asked)} asked to leave"
-        return f"{sentence}; {clause}." if asked else f"{sentence}."
+        leaving = [id for id, running in book.leaving.items() if running.request.slots]
+        leaving += [release.allocation_id for release in self._decision.release]
+        clause = f"{self._join_names(leaving)} {_was_or_were(leaving)} asked to leave"
+        return f"{sentence}; {clause}." if leaving else f"{sentence}."
 
     def _join_names(self, ids: Sequence[str], count: int = 0) -> str:
         """What users call the first few, and how many more there are."""

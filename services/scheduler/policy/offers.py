@@ -210,9 +210,9 @@ class _OfferRounds:
         return touched
 
     def _round(self) -> int:
-        at_start, seen = self._capacity, 0
+        at_start, claims_visited = self._capacity, 0
         for claim in self._growing:
-            seen += 1
+            claims_visited += 1
             if claim.is_satisfied:
                 continue
             # At least one slot each, or a group of tiny weight would get none while larger ones still grow.
@@ -224,7 +224,7 @@ class _OfferRounds:
                 self._weights -= claim.weight
             if self._capacity == 0:
                 break
-        return seen
+        return claims_visited
 
 
 def _is_exact(weight: float) -> bool:

@@ -108,7 +108,7 @@ def method(name: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("given", "defaults"),
+    ("searcher", "defaults"),
     [
         (method("random", max_trials=3), {"max_concurrent_trials": 16}),
         (method("grid"), {"max_concurrent_trials": 16}),
@@ -148,9 +148,9 @@ def method(name: str, **more: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_defaults_of_search_methods(given: dict[str, Any], defaults: dict[str, Any]) -> None:
+def test_defaults_of_search_methods(searcher: dict[str, Any], defaults: dict[str, Any]) -> None:
     shared = {"smaller_is_better": True, "source_trial_id": None, "source_checkpoint_uuid": None}
-    assert completed(searcher=given, hyperparameters={"a": 1})["searcher"] == given | defaults | shared
+    assert completed(searcher=searcher, hyperparameters={"a": 1})["searcher"] == searcher | defaults | shared
 
 
 RICH: dict[str, Any] = {
@@ -253,13 +253,13 @@ LEGACY: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "expected"), LEGACY)
-def test_images(given: Any, expected: Any) -> None:
-    assert completed(environment={"image": given})["environment"]["image"] == expected
+@pytest.mark.parametrize(("image", "expected"), LEGACY)
+def test_images(image: Any, expected: Any) -> None:
+    assert completed(environment={"image": image})["environment"]["image"] == expected
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("variables", "expected"),
     [
         (["A=1"], {"cpu": ["A=1"], "cuda": ["A=1"], "rocm": ["A=1"]}),
         ({"gpu": ["A=1"]}, {"cpu": [], "cuda": ["A=1"], "rocm": []}),
@@ -267,13 +267,13 @@ def test_images(given: Any, expected: Any) -> None:
         ({"gpu": ["A=1"], "cuda": None}, {"cpu": [], "cuda": ["A=1"], "rocm": []}),
     ],
 )
-def test_variables_by_device(given: Any, expected: Any) -> None:
-    config = completed(environment={"environment_variables": given})
+def test_variables_by_device(variables: Any, expected: Any) -> None:
+    config = completed(environment={"environment_variables": variables})
     assert config["environment"]["environment_variables"] == expected
 
 
 @pytest.mark.parametrize(
-    ("given", "size"),
+    ("shm_size", "size"),
     [
         (123, 123),
         ("123", 123),
@@ -285,8 +285,8 @@ def test_variables_by_device(given: Any, expected: Any) -> None:
         ("7b", 7),
     ],
 )
-def test_memory_sizes(given: Any, size: int) -> None:
-    assert completed(resources={"shm_size": given})["resources"]["shm_size"] == size
+def test_memory_sizes(shm_size: Any, size: int) -> None:
+    assert completed(resources={"shm_size": shm_size})["resources"]["shm_size"] == size
 
 
 @pytest.mark.parametrize("path", ["sub", "sub/./deep", "/ckpt/sub", "/ckpt"])
@@ -294,9 +294,9 @@ def test_storage_paths_inside_the_host_path(path: str) -> None:
     sanity_check({"checkpoint_storage": {"type": "shared_fs", "host_path": "/ckpt/", "storage_path": path}})
 
 
-@pytest.mark.parametrize("given", [1000, {"batches": 1000}, {"records": 5}, {"epochs": 1}])
-def test_lengths_of_a_search(given: Any) -> None:
-    assert completed(searcher=method("single", max_length=given))["searcher"]["max_length"] == given
+@pytest.mark.parametrize("max_length", [1000, {"batches": 1000}, {"records": 5}, {"epochs": 1}])
+def test_lengths_of_a_search(max_length: Any) -> None:
+    assert completed(searcher=method("single", max_length=max_length))["searcher"]["max_length"] == max_length
 
 
 def optional_paths(value: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -315,22 +315,22 @@ def optional_paths(value: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ..
 
 @pytest.mark.parametrize("path", optional_paths(completed()), ids=".".join)
 def test_null_is_unset(path: tuple[str, ...]) -> None:
-    given = msgspec.json.decode(msgspec.json.encode(SMALLEST))
-    at = given
+    config_without = msgspec.json.decode(msgspec.json.encode(SMALLEST))
+    at = config_without
     for key in path[:-1]:
         at = at.setdefault(key, {})
     at[path[-1]] = None
-    assert complete(given, seed=7, name="Experiment (one)") == completed()
+    assert complete(config_without, seed=7, name="Experiment (one)") == completed()
 
 
 def test_the_input_is_left_alone() -> None:
-    given = {**SMALLEST, "hyperparameters": {"g": {"a": [1]}}, "data": {"x": {"y": [1]}}}
-    before = msgspec.json.encode(given)
-    config = complete(given, defaults=[{"data": {"x": {"z": 1}}}], seed=1, name="n")
+    written = {**SMALLEST, "hyperparameters": {"g": {"a": [1]}}, "data": {"x": {"y": [1]}}}
+    before = msgspec.json.encode(written)
+    config = complete(written, defaults=[{"data": {"x": {"z": 1}}}], seed=1, name="n")
     config["data"]["x"]["y"].append(2)
     config["hyperparameters"]["g"]["a"].append(2)
-    assert msgspec.json.encode(given) == before
-    assert complete(given, seed=1, name="n")["labels"] is not complete(given, seed=1, name="n")["labels"]
+    assert msgspec.json.encode(written) == before
+    assert complete(written, seed=1, name="n")["labels"] is not complete(written, seed=1, name="n")["labels"]
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -360,14 +360,14 @@ ODD_VALUES = (
 def test_a_damaged_configuration_is_refused_or_completes_to_a_fixed_point(seed: int) -> None:
     draw = random.Random(seed)
     for _ in range(25):
-        given = copy.deepcopy(draw.choice([SMALLEST | RICH, completed(**RICH)]))
-        *above, last = draw.choice(places(given))
-        at: Any = given
+        damaged = copy.deepcopy(draw.choice([SMALLEST | RICH, completed(**RICH)]))
+        *above, last = draw.choice(places(damaged))
+        at: Any = damaged
         for key in above:
             at = at[key]
         at[last] = copy.deepcopy(draw.choice(ODD_VALUES))
         try:
-            config = complete(given, seed=1, name="n")
+            config = complete(damaged, seed=1, name="n")
         except ConfigErrors:
             continue
         assert complete(config, seed=2, name="m") == config
@@ -375,8 +375,8 @@ def test_a_damaged_configuration_is_refused_or_completes_to_a_fixed_point(seed: 
 
 
 def test_environment_variables_may_be_names_with_values() -> None:
-    given = {"NAME": "x=y", "COUNT": 3, "RATE": 0.5, "ON": True}
-    config = completed(environment={"environment_variables": given})
+    variables = {"NAME": "x=y", "COUNT": 3, "RATE": 0.5, "ON": True}
+    config = completed(environment={"environment_variables": variables})
     spelled = ["NAME=x=y", "COUNT=3", "RATE=0.5", "ON=true"]
     assert config["environment"]["environment_variables"] == {
         "cpu": spelled,
@@ -385,7 +385,7 @@ def test_environment_variables_may_be_names_with_values() -> None:
     }
 
 
-@pytest.mark.parametrize("given", [{"A": ["1"]}, {"A=B": "1"}, {"": "1"}, {"A": None}, {"cpu": "A=1"}])
-def test_what_names_with_values_are_not(given: Any) -> None:
+@pytest.mark.parametrize("variables", [{"A": ["1"]}, {"A=B": "1"}, {"": "1"}, {"A": None}, {"cpu": "A=1"}])
+def test_what_names_with_values_are_not(variables: Any) -> None:
     with pytest.raises(ConfigErrors, match="environment_variables"):
-        completed(environment={"environment_variables": given})
+        completed(environment={"environment_variables": variables})

@@ -45,8 +45,8 @@ def test_environment_variables() -> None:
 
 def test_resources_and_retention() -> None:
     assert resources(completed()) == Resources(1, None, "", None, 1, 4294967296)
-    given = {"slots_per_trial": 2, "max_slots": 8, "resource_pool": "p", "priority": 3, "weight": 0.5}
-    assert resources(completed(resources=given | {"shm_size": "1k"})) == Resources(2, 8, "p", 3, 0.5, 1024)
+    section = {"slots_per_trial": 2, "max_slots": 8, "resource_pool": "p", "priority": 3, "weight": 0.5}
+    assert resources(completed(resources=section | {"shm_size": "1k"})) == Resources(2, 8, "p", 3, 0.5, 1024)
     assert retention(completed()) == Retention(0, 1, 1)
 
 

@@ -146,11 +146,11 @@ def test_a_mix_of_agents_is_looked_for_again_after_others_took_theirs():
 
 @pytest.mark.parametrize("preemption", [False, True])
 def test_many_equal_requests_on_a_full_cluster_are_tried_once_not_500_times(preemption, monkeypatch):
-    asked, real = [], Pool.fit
-    monkeypatch.setattr(Pool, "fit", lambda pool, request: asked.append(request) or real(pool, request))
+    fitted, real = [], Pool.fit
+    monkeypatch.setattr(Pool, "fit", lambda pool, request: fitted.append(request) or real(pool, request))
     agents = [Agent(id=f"a{i}", slots=8) for i in range(50)]
     running = [runs(f"r{i}", f"a{i}", 8, position=Decimal(i)) for i in range(50)]
     waiting = [waits(f"w{i}", 1, position=Decimal(100 + i)) for i in range(500)]
     decision = decide(pool(waiting, running=running, agents=agents, preemption=preemption))
     assert decision.allocate == ()
-    assert len(asked) <= 2
+    assert len(fitted) <= 2

@@ -33,7 +33,7 @@ def test_a_new_token_is_all_of_stdout(people, det):
     result = det("token", "create", "ci", "--read-only", "--lifespan", "12h")
     assert (result.status, result.out) == (0, "sft_secret\n")
     assert "2026-02-01" in result.err
-    assert people.asked("POST", "/api/v1/tokens")[0].json == {
+    assert people.calls_to("POST", "/api/v1/tokens")[0].json == {
         "name": "ci",
         "scope": "read",
         "lifespan": "12h",
@@ -42,20 +42,24 @@ def test_a_new_token_is_all_of_stdout(people, det):
 
 def test_a_token_is_unrestricted_for_a_month_by_default(people, det):
     assert det("token", "create", "ci").status == 0
-    assert people.asked("POST", "/api/v1/tokens")[0].json == {"name": "ci", "scope": "all", "lifespan": "30d"}
+    assert people.calls_to("POST", "/api/v1/tokens")[0].json == {
+        "name": "ci",
+        "scope": "all",
+        "lifespan": "30d",
+    }
 
 
 def test_tokens_are_listed(people, det):
     assert [word in det("token").out for word in ("t1", "ci", "read", "2026-02-01")] == [True] * 4
     assert json.loads(det("token", "list", "--json").out) == [TOKEN]
     det("token", "list", "--user", "ann")
-    assert people.asked("GET", "/api/v1/tokens")[-1].query == {"username": ["ann"]}
+    assert people.calls_to("GET", "/api/v1/tokens")[-1].query == {"username": ["ann"]}
 
 
 @pytest.mark.parametrize("named", ["t1", "ci"])
 def test_a_token_is_revoked_by_its_id_or_name(people, det, named):
     assert det("token", "revoke", named).out == f"Revoked token '{named}'\n"
-    assert len(people.asked("DELETE", "/api/v1/tokens/t1")) == 1
+    assert len(people.calls_to("DELETE", "/api/v1/tokens/t1")) == 1
 
 
 def test_an_unknown_token_is_reported(people, det):
@@ -68,5 +72,5 @@ def test_sessions_are_listed_and_ended(people, det):
     assert json.loads(det("user", "sessions", "--json").out) == [SESSION]
     assert det("user", "revoke-session", "s1").out == "Revoked session s1\n"
     assert det("user", "revoke-session", "--all", "--user", "ann").out == "Revoked 3 sessions\n"
-    assert len(people.asked("DELETE", "/api/v1/users/7/sessions")) == 1
+    assert len(people.calls_to("DELETE", "/api/v1/users/7/sessions")) == 1
     assert det("user", "revoke-session").status == 1

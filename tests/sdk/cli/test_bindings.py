@@ -24,8 +24,8 @@ def pools(master):
 )
 def test_workspaces_go_by_name(pools, det, verb, method, message):
     assert message in det("resource-pool", "bindings", verb, "gpu", "nlp", "vision").out
-    (asked,) = pools.asked(method, PATH)
-    assert asked.json["workspaceNames"] == ["nlp", "vision"]
+    (call,) = pools.calls_to(method, PATH)
+    assert call.json["workspaceNames"] == ["nlp", "vision"]
     assert det("resource-pool", "bindings", verb, "gpu").status == 2
 
 
@@ -51,5 +51,5 @@ def test_the_pools_of_a_workspace_are_listed_with_what_they_are_for(pools, det):
 def test_a_workspace_is_given_default_pools(pools, det):
     pools.answer("PATCH", "/api/v1/workspaces/2", {"workspace": {"id": 2, "name": "nlp"}})
     assert det("w", "edit", "nlp", "--default-compute-pool", "gpu", "--default-aux-pool", "").status == 0
-    (asked,) = pools.asked("PATCH", "/api/v1/workspaces/2")
-    assert asked.json == {"defaultComputePool": "gpu", "defaultAuxPool": ""}
+    (call,) = pools.calls_to("PATCH", "/api/v1/workspaces/2")
+    assert call.json == {"defaultComputePool": "gpu", "defaultAuxPool": ""}

@@ -149,11 +149,11 @@ def test_delete_asks_first(master, det, monkeypatch):
     done = det("c", "delete", "a,b")
     assert "Do you wish to proceed?" in done.err
     assert done.status == 0
-    assert master.asked("DELETE", "/api/v1/checkpoints") == []
+    assert master.calls_to("DELETE", "/api/v1/checkpoints") == []
     monkeypatch.setattr("builtins.input", lambda: "y")
     assert det("c", "delete", "a,b").status == 0
     assert det("c", "delete", "c", "--yes").status == 0
-    sent = [call.json["checkpointUuids"] for call in master.asked("DELETE", "/api/v1/checkpoints")]
+    sent = [call.json["checkpointUuids"] for call in master.calls_to("DELETE", "/api/v1/checkpoints")]
     assert sent == [["a", "b"], ["c"]]
     assert det("c", "delete", ",").status == 2
 
@@ -163,7 +163,7 @@ def test_files_are_removed_by_globs(master, det):
     assert det("c", "rm", "a", "--glob", "*.log", "--glob", "tmp/**", "--yes").status == 0
     done = det("c", "rm", "a")
     assert (done.status, "refreshing resources of checkpoints a is in progress" in done.out) == (0, True)
-    sent = [call.json for call in master.asked("POST", "/api/v1/checkpoints/rm")]
+    sent = [call.json for call in master.calls_to("POST", "/api/v1/checkpoints/rm")]
     assert sent == [
         {"checkpointUuids": ["a"], "checkpointGlobs": ["*.log", "tmp/**"]},
         {"checkpointUuids": ["a"], "checkpointGlobs": []},

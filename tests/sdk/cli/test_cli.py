@@ -82,7 +82,7 @@ def test_wrong_usage_is_status_2(det, words, message):
 def test_a_noun_means_its_default_verb(master, det, words):
     master.answer("GET", EXPERIMENTS, EMPTY)
     assert det(*words).status == 0
-    assert master.asked("GET", EXPERIMENTS)
+    assert master.calls_to("GET", EXPERIMENTS)
 
 
 def test_long_options_may_be_abbreviated_and_mixed_with_positionals(master, det, tmp_path):

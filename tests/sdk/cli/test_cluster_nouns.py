@@ -118,7 +118,7 @@ def test_master_info(master, det):
     assert json.loads(det("master", "info", "--json").out) == info
     assert yamlfile.parse(det("master", "info", "--yaml").out) == info
     assert det("master", "info").out == det("master", "info", "--yaml").out
-    assert master.asked("POST", "/api/v1/auth/login") == []
+    assert master.calls_to("POST", "/api/v1/auth/login") == []
 
 
 WELL = {"status": "up", "position": 7, "parts": {"broker": "up", "searcher": "up"}, "reasons": []}
@@ -146,7 +146,7 @@ def test_master_health(master, det):
         assert words in result.out
     as_json = det("master", "health", "--json")
     assert (as_json.status, json.loads(as_json.out)) == (1, down)
-    assert master.asked("POST", "/api/v1/auth/login") == []
+    assert master.calls_to("POST", "/api/v1/auth/login") == []
 
 
 def test_version_of_both(master, det):
@@ -181,7 +181,7 @@ def test_who_did_what(master, det):
     out = det("master", "audit", *words, "--limit", "1").out
     assert "2023-08-01T12:00:00Z | ann  | experiment 3 | experiment 3 was paused | paused by ann" in out
     assert "--until 2023-08-01T12:00:00Z" in out
-    (call,) = master.asked("GET", "/api/v1/master/audit")
+    (call,) = master.calls_to("GET", "/api/v1/master/audit")
     assert call.query == {
         "users": ["ann", "bo"],
         "about": ["experiment 3"],
@@ -194,7 +194,7 @@ def test_who_did_what_is_taken_away(master, det):
     url, line = "/api/v1/master/audit/export", b'{"position":7}\n'
     master.answer("GET", url, Raw(line))
     assert det("master", "audit", "--json", "--event", "searcher").out == line.decode()
-    (call,) = master.asked("GET", url)
+    (call,) = master.calls_to("GET", url)
     assert call.query == {"event": ["searcher"], "format": ["json"]}
 
 
@@ -232,14 +232,14 @@ def test_events_at_which_a_service_stands_still_are_listed_and_skipped(master, d
     master.answer("POST", "/api/v1/master/parked/skip", {})
     output = det("master", "skip-event", "searcher", "41", "--reason", "bug 45", "--yes").out
     assert "The searcher skips event 41 of CONTROL and continues" in output
-    (call,) = master.asked("POST", "/api/v1/master/parked/skip")
+    (call,) = master.calls_to("POST", "/api/v1/master/parked/skip")
     assert call.json == {"program": "searcher", "stream": "CONTROL", "position": 41, "reason": "bug 45"}
 
 
 def test_a_database_is_rebuilt(master, det):
     master.answer("POST", "/api/v1/master/rebuild", {})
     assert "The searcher rebuilds its database" in det("master", "rebuild", "searcher", "--yes").out
-    (call,) = master.asked("POST", "/api/v1/master/rebuild")
+    (call,) = master.calls_to("POST", "/api/v1/master/rebuild")
     assert call.json == {"program": "searcher"}
     programs = [{"program": "gateway", "progress": ""}, {"program": "searcher", "progress": "event 7 of 41"}]
     master.answer("GET", "/api/v1/master/rebuild", {"programs": programs})
@@ -251,7 +251,7 @@ def test_a_database_is_rebuilt(master, det):
 def test_a_service_looks_again_at_what_it_parked(master, det):
     master.answer("POST", "/api/v1/master/parked/retry", {})
     assert "The searcher retries what it parked" in det("master", "retry-parked", "searcher").out
-    (call,) = master.asked("POST", "/api/v1/master/parked/retry")
+    (call,) = master.calls_to("POST", "/api/v1/master/parked/retry")
     assert call.json == {"program": "searcher"}
 
 
@@ -265,8 +265,10 @@ def test_a_service_looks_again_at_what_it_parked(master, det):
 )
 def test_the_master_logs_otherwise_from_now_on(master, det, words, log):
     master.answer("PATCH", "/api/v1/master/config", {})
-    assert "The services log so from now on" in det("master", "config", "--log", *words).out
-    (call,) = master.asked("PATCH", "/api/v1/master/config")
+    assert (
+        "The log settings of the services have been changed" in det("master", "config", "--log", *words).out
+    )
+    (call,) = master.calls_to("PATCH", "/api/v1/master/config")
     assert call.json == {"config": {"log": log}, "fieldMask": {"paths": [f"log.{name}" for name in log]}}
 
 
@@ -275,4 +277,4 @@ def test_how_to_log_is_asked_for_whole(master, det, words):
     done = det("master", "config", *words)
     assert done.status == 1
     assert "det master config --log --level LEVEL --color on|off" in done.err
-    assert master.asked("PATCH", "/api/v1/master/config") == []
+    assert master.calls_to("PATCH", "/api/v1/master/config") == []

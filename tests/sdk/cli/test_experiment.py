@@ -54,7 +54,7 @@ def test_list_shows_ones_own(master, det):
         "  7 | determined | mnist |         3 | RUNNING | 43.2%   "
         " | 2023-08-01 12:00:00+0000 |       | default"
     )
-    assert master.asked("GET", BASE)[0].query == {
+    assert master.calls_to("GET", BASE)[0].query == {
         "archived": ["false"],
         "users": ["determined"],
         "lean": ["true"],
@@ -84,7 +84,7 @@ def test_list_all_adds_columns_and_drops_filters(master, det):
 def test_list_pages(master, det, options, ids, requests):
     master.answer("GET", BASE, paged("experiments", [{**EXPERIMENT, "id": n} for n in range(5)]))
     assert [int(row["ID"]) for row in rows(det("e", "list", "--csv", *options).out)] == ids
-    assert len(master.asked("GET", BASE)) == requests
+    assert len(master.calls_to("GET", BASE)) == requests
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_wait_says_why_it_failed(master, det):
     message = det("e", "wait", "7").err
     assert "Experiment 7 is ERROR: trial 1 exited with 127" in message
     assert "The log of trial 1 says: sh: nope: not found" in message
-    (asked,) = [call for call in master.calls if call.path.endswith("/trials")]
-    assert asked.query == {"states": ["STATE_ERROR"], "sortBy": ["SORT_BY_ID"], "limit": ["1"]}
+    (call,) = [call for call in master.calls if call.path.endswith("/trials")]
+    assert call.query == {"states": ["STATE_ERROR"], "sortBy": ["SORT_BY_ID"], "limit": ["1"]}
 
 
 def test_wait_does_not_wait_for_a_paused_one(master, det):
@@ -142,7 +142,7 @@ def test_wait_survives_a_busy_gateway(master, det):
 
 def test_wait_gives_up_on_an_unknown_experiment_at_once(master, det):
     assert det("e", "wait", "9").status == 1
-    assert len(master.asked("GET", f"{BASE}/9")) == 1
+    assert len(master.calls_to("GET", f"{BASE}/9")) == 1
 
 
 def test_list_trials(master, det):
@@ -244,5 +244,5 @@ def test_list_as_json_is_whole(master, det):
     master.answer("GET", "/api/v1/experiments", {"experiments": [whole], "pagination": {"total": 1}})
     done = det("e", "list", "--all", "--json")
     assert (done.status, json.loads(done.out)) == (0, [whole])
-    assert "lean" not in master.asked("GET", "/api/v1/experiments")[0].query
+    assert "lean" not in master.calls_to("GET", "/api/v1/experiments")[0].query
     assert det("e", "list", "--csv", "--json").status == 2

@@ -8,7 +8,7 @@ ONE = "/api/v1/experiments/7"
 
 
 def sent(master, method, path=ONE):
-    return [call.json for call in master.asked(method, path)]
+    return [call.json for call in master.calls_to(method, path)]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_retention_asks_first(master, det, monkeypatch):
     master.answer("GET", "/experiments/7/preview_gc", {"checkpoints": [going], "metric_name": "loss"})
     monkeypatch.setattr("builtins.input", lambda: "n")
     assert "u-1" in det("e", "set", "gc-policy", 7, *words).out
-    query = master.asked("GET", "/experiments/7/preview_gc")[0].query
+    query = master.calls_to("GET", "/experiments/7/preview_gc")[0].query
     assert query == {"save_experiment_best": ["1"], "save_trial_best": ["2"], "save_trial_latest": ["3"]}
     assert "Aborting" in det("e", "set", "gc-policy", 7, *words).out
     assert sent(master, "PATCH") == []

@@ -43,7 +43,7 @@ def accepting(master):
 
 
 def created(master):
-    return master.asked("POST", BASE)[-1]
+    return master.calls_to("POST", BASE)[-1]
 
 
 def test_what_a_script_sees(accepting, det, files):
@@ -135,7 +135,7 @@ def test_a_commit_that_is_not_what_is_sent_is_refused(accepting, det, files, che
     done = det("e", "create", *files, "-g")
     assert done.status == 1
     assert message in done.err
-    assert accepting.asked("POST", BASE) == []
+    assert accepting.calls_to("POST", BASE) == []
 
 
 def test_overrides_are_merged_in(accepting, det, files):
@@ -208,7 +208,7 @@ def test_a_bad_configuration_is_refused_before_anything_is_sent(accepting, det, 
     assert result.status == 1
     assert message in result.err
     assert result.err.startswith("Failed to create an experiment: ")
-    assert accepting.asked("POST", BASE) == []
+    assert accepting.calls_to("POST", BASE) == []
 
 
 def test_a_missing_configuration(accepting, det, files):
@@ -243,7 +243,7 @@ def test_too_much_is_refused(accepting, det, files):
     result = det("e", "create", *files)
     assert result.status == 1
     assert ".detignore" in result.err
-    assert accepting.asked("POST", BASE) == []
+    assert accepting.calls_to("POST", BASE) == []
 
 
 def test_every_problem_of_the_configuration_is_shown(master, det, files):

@@ -69,7 +69,7 @@ def test_workloads_are_read_in_pages(described, det):
     pages = [{"workloads": part, "pagination": pagination} for part in (WORKLOADS[:1], WORKLOADS[1:])]
     described.answer("GET", path, *pages)
     assert "u-1" in det("e", "describe", "7").out
-    assert [call.query.get("offset") for call in described.asked("GET", path)] == [["0"], ["1"]]
+    assert [call.query.get("offset") for call in described.calls_to("GET", path)] == [["0"], ["1"]]
 
 
 def test_metrics_have_a_column_each(described, det):

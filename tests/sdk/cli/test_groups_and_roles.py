@@ -37,14 +37,14 @@ def test_a_group_is_made_with_members(people, det):
     assert (
         "crew and ID 5 created\nann was added" in det("user-group", "create", "crew", "--add-user", "ann").out
     )
-    assert people.asked("POST", "/api/v1/groups")[0].json == {"name": "crew", "addUsers": [7]}
+    assert people.calls_to("POST", "/api/v1/groups")[0].json == {"name": "crew", "addUsers": [7]}
 
 
 def test_members_come_and_go_and_names_change(people, det):
     assert "username ann and ID 7" in det("user-group", "add-user", "crew", "ann").out
     assert det("user-group", "remove-user", "crew", "ann").status == 0
     assert "from crew to team" in det("user-group", "change-name", "crew", "team").out
-    assert [call.json for call in people.asked("PUT", "/api/v1/groups/5")] == [
+    assert [call.json for call in people.calls_to("PUT", "/api/v1/groups/5")] == [
         {"addUsers": [7]},
         {"removeUsers": [7]},
         {"name": "team"},
@@ -53,7 +53,7 @@ def test_members_come_and_go_and_names_change(people, det):
 
 def test_groups_are_listed_and_removed(people, det):
     assert "crew" in det("user-group", "list", "--groups-user-belongs-to", "ann").out
-    assert people.asked("POST", "/api/v1/groups/search")[0].json["userId"] == 7
+    assert people.calls_to("POST", "/api/v1/groups/search")[0].json["userId"] == 7
     assert "ID 5 deleted" in det("user-group", "delete", "crew", "--yes").out
     people.answer("POST", "/api/v1/groups/search", {"groups": []})
     assert "could not find user group name crew" in det("user-group", "describe", "crew").err
@@ -62,14 +62,14 @@ def test_groups_are_listed_and_removed(people, det):
 def test_roles_are_given_and_taken_back(people, det):
     assert "globally" in det("rbac", "assign-role", "Viewer", "-u", "ann").out
     assert "to workspace Vision" in det("rbac", "unassign-role", "Viewer", "-g", "crew", "-w", "Vision").out
-    assert people.asked("POST", "/api/v1/roles/add-assignments")[0].json == {
+    assert people.calls_to("POST", "/api/v1/roles/add-assignments")[0].json == {
         "userRoleAssignments": [
             {"userId": 7, "roleAssignment": {"role": {"roleId": 4}, "scopeCluster": True}}
         ]
     }
-    given = {"role": {"roleId": 4}, "scopeWorkspaceId": 2}
-    assert people.asked("POST", "/api/v1/roles/remove-assignments")[0].json == {
-        "groupRoleAssignments": [{"groupId": 5, "roleAssignment": given}]
+    assignment = {"role": {"roleId": 4}, "scopeWorkspaceId": 2}
+    assert people.calls_to("POST", "/api/v1/roles/remove-assignments")[0].json == {
+        "groupRoleAssignments": [{"groupId": 5, "roleAssignment": assignment}]
     }
 
 

@@ -39,7 +39,7 @@ def test_create_a_user(users, det, typed):
     assert (done.status, done.out) == (0, "Created user 'ann'\n")
     assert "New password for user 'ann':" in done.err
     assert "Confirm password:" in done.err
-    body = users.asked("POST", "/api/v1/users")[0].json
+    body = users.calls_to("POST", "/api/v1/users")[0].json
     assert body["user"] == {"username": "ann", "admin": True, "active": True, "remote": False}
     assert body["password"] == identity.hashed("secret")
 
@@ -48,7 +48,7 @@ def test_passwords_must_be_the_same(users, det, typed):
     typed("secret", "secrte")
     done = det("u", "create", "ann")
     assert (done.status, "the two passwords differ" in done.err) == (1, True)
-    assert users.asked("POST", "/api/v1/users") == []
+    assert users.calls_to("POST", "/api/v1/users") == []
 
 
 def test_a_script_without_a_new_password_learns_how_to_pass_it(users, det, typed):
@@ -61,14 +61,14 @@ def test_a_script_without_a_new_password_learns_how_to_pass_it(users, det, typed
 def test_a_remote_user_has_no_password(users, det, typed):
     typed()
     assert det("u", "create", "--remote", "ann").status == 0
-    assert users.asked("POST", "/api/v1/users")[0].json["password"] == ""
+    assert users.calls_to("POST", "/api/v1/users")[0].json["password"] == ""
 
 
 def test_change_the_password_of_another(users, det, typed):
     users.answer("POST", "/api/v1/users/4/password", {"user": ANN})
     typed("new", "new")
     assert det("u", "change-password", "ann").status == 0
-    assert users.asked("POST", "/api/v1/users/4/password")[0].json == identity.hashed("new")
+    assert users.calls_to("POST", "/api/v1/users/4/password")[0].json == identity.hashed("new")
 
 
 def test_change_ones_own_password(users, det, typed):
@@ -108,7 +108,7 @@ def test_change_ones_own_password(users, det, typed):
 )
 def test_changes_of_users(users, det, words, sent):
     assert det("user", *words).status == 0
-    assert [call.json for call in users.asked("PATCH", "/api/v1/users/4")] == [sent]
+    assert [call.json for call in users.calls_to("PATCH", "/api/v1/users/4")] == [sent]
 
 
 def test_an_unknown_user(users, det):
@@ -153,18 +153,18 @@ def test_workspaces(places, det):
     assert json.loads(det("workspace", "list", "--json").out) == [SPACE]
     assert "digits" in det("w", "list-projects", "vision").out
     assert det("w", "create", "vision").status == 0
-    assert places.asked("POST", "/api/v1/workspaces")[0].json == {"name": "vision"}
+    assert places.calls_to("POST", "/api/v1/workspaces")[0].json == {"name": "vision"}
     assert json.loads(det("w", "describe", "vision", "--json").out) == SPACE
     assert "Associated Projects" in (output := det("w", "describe", "vision").out)
     assert "digits" in output
     assert det("w", "edit", "vision", "--name", "eyes").status == 0
-    assert places.asked("PATCH", "/api/v1/workspaces/9")[0].json == {"name": "eyes"}
+    assert places.calls_to("PATCH", "/api/v1/workspaces/9")[0].json == {"name": "eyes"}
     own = {"checkpointStorageConfig": {"type": "shared_fs"}, "agentUserGroup": {"agentUid": 7}}
     storage = ("--checkpoint-storage-config", '{"type": "shared_fs"}')
     det("workspace", "edit", "vision", "--agent-uid", 7, *storage)
-    assert places.asked("PATCH", "/api/v1/workspaces/9")[1].json == own
+    assert places.calls_to("PATCH", "/api/v1/workspaces/9")[1].json == own
     det("workspace", "create", "vision", "--agent-uid", 7, *storage)
-    assert places.asked("POST", "/api/v1/workspaces")[1].json == {"name": "vision"} | own
+    assert places.calls_to("POST", "/api/v1/workspaces")[1].json == {"name": "vision"} | own
     for wrong in ((), ("--checkpoint-storage-config", "[1]"), ("--checkpoint-storage-config", "{")):
         assert det("workspace", "edit", "vision", *wrong).status == 1
     assert det("w", "archive", "vision").out == "Successfully archived workspace vision.\n"
@@ -175,7 +175,7 @@ def test_workspaces(places, det):
 def test_projects(places, det, monkeypatch):
     assert "digits" in det("p", "list", "vision").out
     assert det("p", "create", "vision", "digits", "--description", "d").status == 0
-    sent = places.asked("POST", "/api/v1/workspaces/9/projects")[0].json
+    sent = places.calls_to("POST", "/api/v1/workspaces/9/projects")[0].json
     assert sent == {"name": "digits", "description": "d"}
     assert json.loads(det("project", "describe", "vision", "digits", "--json").out) == PROJECT
     experiment = {"id": 7, "username": "ann", "name": "mnist", "state": "STATE_ACTIVE", "archived": False}
@@ -188,16 +188,16 @@ def test_projects(places, det, monkeypatch):
         assert "users" not in places.calls[-1].query
     assert json.loads(det("p", "list-experiments", "vision", "digits", "--json").out) == [experiment]
     assert det("p", "edit", "vision", "digits", "--new_name", "n").status == 0
-    assert places.asked("PATCH", "/api/v1/projects/11")[0].json == {"name": "n"}
+    assert places.calls_to("PATCH", "/api/v1/projects/11")[0].json == {"name": "n"}
     assert det("p", "unarchive", "vision", "digits").out == "Successfully un-archived project digits.\n"
     monkeypatch.setattr("builtins.input", lambda: "n")
     assert "Aborting" in det("p", "delete", "vision", "digits").out
     assert det("p", "delete", "vision", "digits", "--yes").status == 0
-    assert len(places.asked("DELETE", "/api/v1/projects/11")) == 1
+    assert len(places.calls_to("DELETE", "/api/v1/projects/11")) == 1
     assert det("p", "describe", "vision", "none").status == 1
     places.answer("POST", "/api/v1/experiments/7/move", {})
     assert det("e", "move", 7, "vision", "digits").out == 'Moved experiment 7 to project "digits"\n'
-    assert places.asked("POST", "/api/v1/experiments/7/move")[0].json == {"destinationProjectId": 11}
+    assert places.calls_to("POST", "/api/v1/experiments/7/move")[0].json == {"destinationProjectId": 11}
 
 
 @pytest.fixture
@@ -243,12 +243,12 @@ def test_models(models, places, det):
     assert (query["sortBy"], query["orderBy"]) == (["SORT_BY_NAME"], ["ORDER_BY_DESC"])
     assert query["workspaceNames"] == ["a", "b"]
     assert "mnist" in det("m", "create", "mnist", "-w", "vision").out
-    assert models.asked("POST", "/api/v1/models")[0].json == {"name": "mnist", "workspaceName": "vision"}
+    assert models.calls_to("POST", "/api/v1/models")[0].json == {"name": "mnist", "workspaceName": "vision"}
     assert "u-1" in det("m", "describe", "mnist").out
     output = json.loads(det("m", "describe", "mnist", "--version", 2, "--json").out)
     assert output == MODEL | times | {"model": MODEL, "modelVersions": [VERSION]}
     assert "version 2 of model mnist" in det("m", "register-version", "mnist", "u-1").out
-    assert models.asked("POST", "/api/v1/models/mnist/versions")[0].json == {"checkpointUuid": "u-1"}
+    assert models.calls_to("POST", "/api/v1/models/mnist/versions")[0].json == {"checkpointUuid": "u-1"}
     output = json.loads(det("m", "register-version", "mnist", "u-1", "--json").out)
     assert output == {"modelVersion": VERSION}
     output = json.loads(det("m", "list-versions", "mnist", "--json").out)
@@ -258,7 +258,7 @@ def test_models(models, places, det):
         assert det("m", "move", "mnist", *words).out == "Moved model mnist to workspace vision\n"
     assert "give the target workspace: -w WORKSPACE" in det("m", "move", "mnist").err
     det("m", "create", "mnist", "--description", "d")
-    assert models.asked("POST", "/api/v1/models")[-1].json == {"name": "mnist", "description": "d"}
+    assert models.calls_to("POST", "/api/v1/models")[-1].json == {"name": "mnist", "description": "d"}
     for name in ("creation_time", "creation-time"):
         det("m", "list", "--sort-by", name)
         assert models.calls[-1].query["sortBy"] == ["SORT_BY_CREATION_TIME"]

@@ -28,7 +28,7 @@ JOB = {
 
 
 def bodies(master, method, path):
-    return [call.json for call in master.asked(method, path)]
+    return [call.json for call in master.calls_to(method, path)]
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_the_queue_tells_what_each_waits_for(pools, master, det):
     table = det("job", "list").out
     assert "SCHEDULED" in table
     assert "STATE_" not in table
-    assert master.asked("GET", QUEUE)[0].query["resourcePool"] == ["default"]
+    assert master.calls_to("GET", QUEUE)[0].query["resourcePool"] == ["default"]
     assert json.loads(det("j", "ls", "--json").out)["jobs"][0]["jobId"] == "experiment-7"
     assert yamlfile.parse(det("j", "ls", "--yaml").out)["jobs"][1]["entityId"] == "7"
 

@@ -41,16 +41,16 @@ def test_quotas_are_listed_with_what_counts(quotas, det):
 
 def test_what_is_not_given_stays(quotas, det):
     assert det("quota", "set", "--user", "ann", "--jobs", "20").status == 0
-    (asked,) = quotas.asked("PUT", f"{PATH}/user-7")
-    assert asked.json == {"slots": 8, "jobs": 20, "storageBytes": 2**40}
+    (call,) = quotas.calls_to("PUT", f"{PATH}/user-7")
+    assert call.json == {"slots": 8, "jobs": 20, "storageBytes": 2**40}
     assert det("quota", "set", "--user", "ann", "--slots", "none", "--storage", "500GB").status == 0
-    asked = quotas.asked("PUT", f"{PATH}/user-7")[-1]
-    assert asked.json == {"slots": None, "jobs": None, "storageBytes": 500 * 10**9}
+    call = quotas.calls_to("PUT", f"{PATH}/user-7")[-1]
+    assert call.json == {"slots": None, "jobs": None, "storageBytes": 500 * 10**9}
 
 
 def test_groups_and_workspaces_go_by_name(quotas, det):
     assert det("quota", "set", "--group", "crew", "--slots", "4").status == 0
-    assert quotas.asked("PUT", f"{PATH}/group-5")[0].json["slots"] == 4
+    assert quotas.calls_to("PUT", f"{PATH}/group-5")[0].json["slots"] == 4
     assert "workspace-2 no longer has a quota" in det("quota", "delete", "-w", "nlp").out
 
 

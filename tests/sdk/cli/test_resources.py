@@ -17,8 +17,8 @@ def used(master):
 def test_runs_come_as_a_table_or_as_json(used, det):
     words = ("resources", "raw", "2023-08-01T00:00:00Z", "2023-09-01T00:00:00+02:00")
     assert "training" in det(*words).out
-    (asked,) = used.asked("GET", RAW)
-    assert asked.query == {
+    (call,) = used.calls_to("GET", RAW)
+    assert call.query == {
         "timestamp_after": ["2023-08-01T00:00:00Z"],
         "timestamp_before": ["2023-09-01T00:00:00+02:00"],
     }
@@ -28,5 +28,5 @@ def test_runs_come_as_a_table_or_as_json(used, det):
 @pytest.mark.parametrize(("words", "period"), [((), "DAILY"), (("--monthly",), "MONTHLY")])
 def test_sums_are_of_days_or_months(used, det, words, period):
     assert "total" in det("res", "agg", "2023-08-01", "2023-08-02", *words).out
-    (asked,) = used.asked("GET", SUMMED)
-    assert asked.query["period"] == [f"RESOURCE_ALLOCATION_AGGREGATION_PERIOD_{period}"]
+    (call,) = used.calls_to("GET", SUMMED)
+    assert call.query["period"] == [f"RESOURCE_ALLOCATION_AGGREGATION_PERIOD_{period}"]

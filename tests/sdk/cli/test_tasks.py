@@ -87,7 +87,7 @@ def test_run_a_command(commands, det, tmp_path):
     done = det("cmd", "run", "--config", "resources.slots=2", "-c", folder, "python3", "code.py", "--fast")
     assert done.status == 0
     assert done.out.splitlines()[:2] == ["Launched command (id: c-1).", "hello"]
-    (call,) = commands.asked("POST", "/api/v1/commands")
+    (call,) = commands.calls_to("POST", "/api/v1/commands")
     assert call.json["config"] == {"resources": {"slots": 2}, "entrypoint": ["python3", "code.py", "--fast"]}
     assert [item["path"] for item in call.json["files"]] == ["code.py"]
 
@@ -97,7 +97,7 @@ def test_run_a_command_and_leave_it(commands, det, tmp_path):
     (tmp_path / "one").write_text("1")
     words = ("--config-file", tmp_path / "c.yaml", "-i", tmp_path / "one", "--template", "t", "-w", "vision")
     assert det("command", "run", *words, "-d", "--", "ls", "-l").out == "c-1\n"
-    body = commands.asked("POST", "/api/v1/commands")[0].json
+    body = commands.calls_to("POST", "/api/v1/commands")[0].json
     assert body["config"] == {"description": "x", "entrypoint": ["ls", "-l"]}
     assert (body["templateName"], body["workspaceId"]) == ("t", 9)
     assert [item["path"] for item in body["files"]] == ["one"]
@@ -115,7 +115,7 @@ def test_volumes_are_bind_mounts(commands, det):
         "/c:/d",
     )
     assert det("cmd", "run", *words, "-d", "ls").status == 0
-    (call,) = commands.asked("POST", "/api/v1/commands")
+    (call,) = commands.calls_to("POST", "/api/v1/commands")
     assert call.json["config"]["bind_mounts"] == [
         {"host_path": "/a", "container_path": "/b"},
         {"host_path": "/tmp", "container_path": "/data"},
@@ -134,7 +134,7 @@ def test_list_and_end_commands(commands, det):
         "c-1,ann,a command,RUNNING,,default,vision",
     ]
     assert json.loads(det("cmd", "ls", "-a", "--json").out)[0]["workspaceName"] == "vision"
-    assert commands.asked("GET", "/api/v1/commands")[-1].query == {}
+    assert commands.calls_to("GET", "/api/v1/commands")[-1].query == {}
     assert det("cmd", "ls", "-a", "-q", "-w", "vision").status == 0
     assert commands.calls[-1].query == {"workspaceId": ["9"]}
     assert det("cmd", "kill", "c").out == "Killed command c-1\n"
@@ -144,7 +144,7 @@ def test_list_and_end_commands(commands, det):
     assert det("cmd", "kill", "d", "c").status == 1
     commands.answer("POST", "/api/v1/commands/c-1/set_priority", {})
     assert det("cmd", "set", "priority", "c", 7).out == "Set priority of command c-1 to 7\n"
-    assert commands.asked("POST", "/api/v1/commands/c-1/set_priority")[0].json == {"priority": 7}
+    assert commands.calls_to("POST", "/api/v1/commands/c-1/set_priority")[0].json == {"priority": 7}
     assert det("cmd", "config", "c-").out == "entrypoint:\n- ls\n"
     assert det("cmd", "logs", "c-1").out.splitlines()[0] == "hello"
 
@@ -166,7 +166,7 @@ def boards(master, monkeypatch):
 def test_start_a_tensorboard(boards, det):
     done = det("tensorboard", "start", "1", "2,3", "-t", "7,8", "--no-browser")
     assert done.out.splitlines()[-1] == f"TensorBoard is running at: {boards.url}/proxy/b-1/"
-    body = boards.asked("POST", "/api/v1/tensorboards")[0].json
+    body = boards.calls_to("POST", "/api/v1/tensorboards")[0].json
     assert (body["experimentIds"], body["trialIds"]) == ([1, 2, 3], [7, 8])
 
 

@@ -91,7 +91,7 @@ def test_on_the_cluster(master, cluster, det, code):
         "Testing checkpointing...",
         "Model definition test succeeded! 🎉",
     ]
-    checked, created = (call.json for call in master.asked("POST", "/api/v1/experiments"))
+    checked, created = (call.json for call in master.calls_to("POST", "/api/v1/experiments"))
     assert (checked["validateOnly"], checked["config"]) == (True, CONFIG)
     assert created["activate"] is True
     assert "validateOnly" not in created
@@ -161,7 +161,7 @@ def test_a_configuration_that_the_master_refuses(master, cluster, det, code):
     master.answer("POST", "/api/v1/experiments", Status(400, {"error": {"error": "no entrypoint"}}))
     done = det("e", "create", code / "c.yaml", code, "-t")
     assert (done.status, "no entrypoint" in done.err) == (1, True)
-    assert len(master.asked("POST", "/api/v1/experiments")) == 1
+    assert len(master.calls_to("POST", "/api/v1/experiments")) == 1
 
 
 def test_options_that_exclude_each_other(det, code):

@@ -38,8 +38,8 @@ def test_describe_shows_tables_and_the_reason(described, det):
     assert trial.startswith("Trial:\n")
     assert "u-1" in workloads
     assert reason == "Trial 2 is ERROR: exited with 1\n"
-    (asked,) = [call for call in described.calls if call.path.endswith("/workloads")]
-    assert asked.query == {"limit": ["1000"], "offset": ["0"]}
+    (call,) = [call for call in described.calls if call.path.endswith("/workloads")]
+    assert call.query == {"limit": ["1000"], "offset": ["0"]}
 
 
 CAUSE = {
@@ -127,7 +127,7 @@ def test_a_support_bundle_holds_all_that_is_known(described, det, tmp_path):
     assert json.loads(held["api_trial_call.json"]) == TRIAL
     assert json.loads(held["api_experiment_call.json"])["experiment"]["id"] == 7
     assert "ended in error" in held["why.json"]
-    assert described.asked("GET", "/api/v1/why/trial/2")[0].query == {"verbose": ["true"]}
+    assert described.calls_to("GET", "/api/v1/why/trial/2")[0].query == {"verbose": ["true"]}
 
 
 def test_metrics_are_written_to_standard_output(exported, start_det):

@@ -48,7 +48,7 @@ def test_filters_become_parameters(logging, det):
     words += ["--stdtype", "stdout", "--stdtype", "stderr", "--level", "ERROR"]
     words += ["--timestamp-after", "2023-08-01T14:00:00+02:00", "--timestamp-before", "2023-08-01T13:00:00Z"]
     det("t", "logs", "3", *words)
-    assert logging.asked("GET", LOGS)[-1].query == {
+    assert logging.calls_to("GET", LOGS)[-1].query == {
         "agentIds": ["a1", "a2"],
         "containerIds": ["c"],
         "rankIds": ["0"],
@@ -62,9 +62,9 @@ def test_filters_become_parameters(logging, det):
 
 def test_lines_are_searched_for_text_or_a_pattern(logging, det):
     det("t", "logs", "3", "--search", "loss 5")
-    assert logging.asked("GET", LOGS)[-1].query == {"searchText": ["loss 5"]}
+    assert logging.calls_to("GET", LOGS)[-1].query == {"searchText": ["loss 5"]}
     det("t", "logs", "3", "--regex", "loss .*5$", "--tail", "2")
-    assert logging.asked("GET", LOGS)[-1].query["regex"] == ["loss .*5$"]
+    assert logging.calls_to("GET", LOGS)[-1].query["regex"] == ["loss .*5$"]
 
 
 def test_head(logging, det):
@@ -80,12 +80,12 @@ def test_tail_is_read_backwards(logging, det):
 @pytest.mark.parametrize("option", ["--head", "--tail"])
 def test_no_lines_at_all_need_no_question(logging, det, option):
     assert det("t", "logs", "3", option, "0").out == END
-    assert logging.asked("GET", LOGS) == []
+    assert logging.calls_to("GET", LOGS) == []
 
 
 def test_follow(logging, det):
     assert det("t", "logs", "-f", "3").out == f"line 1\nline 2\n{END}"
-    assert logging.asked("GET", LOGS)[-1].query == {"follow": ["true"]}
+    assert logging.calls_to("GET", LOGS)[-1].query == {"follow": ["true"]}
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_login_asks_and_activates(master, det, store, typed):
     result = det("user", "login", "ann")
     assert result.status == 0
     assert result.err == "Password for user 'ann': "
-    assert master.asked("POST", LOGIN)[0].json == {
+    assert master.calls_to("POST", LOGIN)[0].json == {
         "username": "ann",
         "password": identity.hashed("secret"),
         "isHashed": True,
@@ -74,7 +74,7 @@ def test_an_expired_login_of_a_script_is_a_failure_that_says_what_to_do(master, 
     result = det("e", "kill", 1)
     assert (result.status, result.out) == (1, "")
     assert "no password was entered; run 'det user login'" in result.err
-    assert master.asked("POST", LOGIN) == master.asked("POST", "/api/v1/experiments/1/kill") == []
+    assert master.calls_to("POST", LOGIN) == master.calls_to("POST", "/api/v1/experiments/1/kill") == []
 
 
 def test_whoami(master, det, store):
@@ -87,7 +87,7 @@ def test_logout_clears_the_active_user(master, det, store):
     store.save("ann", "token of ann", activate=True)
     store.save("bob", "token of bob")
     assert det("user", "logout").out == "Logged out user 'ann'\n"
-    (call,) = master.asked("POST", "/api/v1/auth/logout")
+    (call,) = master.calls_to("POST", "/api/v1/auth/logout")
     assert call.headers["Authorization"] == "Bearer token of ann"
     assert (store.active_user(), store.users()) == (None, ["bob"])
 

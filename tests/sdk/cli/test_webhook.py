@@ -60,10 +60,10 @@ def test_webhooks_are_listed(hooks, det):
 
 def test_a_webhook_is_made_for_ends_by_itself(hooks, det):
     shown = det("webhook", "create", "https://hooks.example.com/a").out
-    (asked,) = hooks.asked("POST", PATH)
-    assert [trigger["condition"]["state"] for trigger in asked.json["triggers"]] == ["COMPLETED", "ERROR"]
-    assert asked.json["webhookType"] == "WEBHOOK_TYPE_DEFAULT"
-    assert "signingKey" not in asked.json
+    (call,) = hooks.calls_to("POST", PATH)
+    assert [trigger["condition"]["state"] for trigger in call.json["triggers"]] == ["COMPLETED", "ERROR"]
+    assert call.json["webhookType"] == "WEBHOOK_TYPE_DEFAULT"
+    assert "signingKey" not in call.json
     assert "Webhook 3 notifies https://hooks.example.com/a when an experiment is COMPLETED, ERROR." in shown
     assert "signed with the key abc123" in shown
 
@@ -71,9 +71,9 @@ def test_a_webhook_is_made_for_ends_by_itself(hooks, det):
 def test_all_of_it_can_be_given(hooks, det):
     words = ("--type", "slack", "--state", "paused", "--state", "STATE_ACTIVE", "--signing-key", "k")
     assert det("webhook", "create", "https://h/a", *words).status == 0
-    (asked,) = hooks.asked("POST", PATH)
-    assert [trigger["condition"]["state"] for trigger in asked.json["triggers"]] == ["PAUSED", "ACTIVE"]
-    assert (asked.json["webhookType"], asked.json["signingKey"]) == ("WEBHOOK_TYPE_SLACK", "k")
+    (call,) = hooks.calls_to("POST", PATH)
+    assert [trigger["condition"]["state"] for trigger in call.json["triggers"]] == ["PAUSED", "ACTIVE"]
+    assert (call.json["webhookType"], call.json["signingKey"]) == ("WEBHOOK_TYPE_SLACK", "k")
     assert "--state SLEEPING is not one of ACTIVE" in det("webhook", "create", "u", "--state", "sleeping").err
 
 
@@ -87,4 +87,4 @@ def test_deliveries_say_what_became_of_them(hooks, det):
     shown = det("webhook", "deliveries", "3", "--limit", "5").out
     for cell in ("experiment 7 ERROR", "WAITING", "test", "DELIVERED", "tried again in 29 s"):
         assert cell in shown
-    assert hooks.asked("GET", f"{PATH}/3/deliveries")[0].query == {"limit": ["5"]}
+    assert hooks.calls_to("GET", f"{PATH}/3/deliveries")[0].query == {"limit": ["5"]}

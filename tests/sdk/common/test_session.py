@@ -54,14 +54,14 @@ def test_retries_are_chosen(master, session):
     master.answer("GET", "/api/v1/things", Status(503, {}), {"third": False}, {"third": True})
     again = session.with_retry(urllib3.Retry(total=2, backoff_factor=0))
     assert again.get("/api/v1/things").json() == {"third": False}
-    assert len(master.asked("GET", "/api/v1/things")) == 2
+    assert len(master.calls_to("GET", "/api/v1/things")) == 2
 
 
 def test_client_objects_take_a_session_of_either_kind(master, session):
     master.answer("POST", "/api/v1/experiments/7/pause", {})
     ExperimentReference(7, session).pause()
     ExperimentReference(7, session.speaking).pause()
-    assert len(master.asked("POST", "/api/v1/experiments/7/pause")) == 2
+    assert len(master.calls_to("POST", "/api/v1/experiments/7/pause")) == 2
     user = client.User(3, "ada", False, session)
     master.answer("PATCH", "/api/v1/users/3", {"user": {"id": 3, "username": "ada", "active": True}})
     user.link_with_agent(1000, 1001, "ada", "people")

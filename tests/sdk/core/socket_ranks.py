@@ -27,8 +27,8 @@ def run_ranks(body, nodes=1, per_node=2, **more):
     def run_rank(rank):
         dist = None
         try:
-            given = numbers(rank, nodes, per_node) | {"chief_ip": "127.0.0.1", "pub_port": port} | more
-            dist = DistributedContext(**given)
+            arguments = numbers(rank, nodes, per_node) | {"chief_ip": "127.0.0.1", "pub_port": port} | more
+            dist = DistributedContext(**arguments)
             outcomes[rank] = body(dist)
         except Exception as error:
             outcomes[rank] = error

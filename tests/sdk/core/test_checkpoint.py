@@ -180,11 +180,11 @@ def test_upload_and_download(checkpoint, transport, model, tmp_path):
 
 
 def test_upload_of_a_selection(checkpoint, store, transport, model):
-    asked = []
+    names = []
     storage_id = checkpoint.upload(
-        model, STEPS, selector=lambda name: asked.append(name) or name == "sub/more"
+        model, STEPS, selector=lambda name: names.append(name) or name == "sub/more"
     )
-    assert asked == ["metadata.json", "sub/", "sub/more", "weights"]
+    assert names == ["metadata.json", "sub/", "sub/more", "weights"]
     assert transport.log[0][1].resources == {"sub/": 0, "sub/more": 1}
     assert sorted(p.name for p in (store / storage_id).rglob("*")) == ["more", "sub"]
 

@@ -137,7 +137,7 @@ def test_preempt_mode_is_passed_on_off_cluster(fresh_info):
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "text"),
+    ("storage", "error", "text"),
     [
         ({"type": "shared_fs", "host_path": "/x"}, ValueError, "Use a string or a configuration file"),
         ({"bucket": "b"}, ValueError, "type"),
@@ -149,17 +149,17 @@ def test_preempt_mode_is_passed_on_off_cluster(fresh_info):
     ],
 )
 @pytest.mark.parametrize("cluster", [True, False])
-def test_impossible_storage(on_cluster, fresh_info, given, error, text, cluster):
+def test_impossible_storage(on_cluster, fresh_info, storage, error, text, cluster):
     if cluster:
         on_cluster(FakeTransport())
     with pytest.raises(error, match=text):
-        core.init(checkpoint_storage=given)
+        core.init(checkpoint_storage=storage)
 
 
 def test_given_storage_wins(on_cluster, tmp_path):
     on_cluster(FakeTransport())
-    for given in (str(tmp_path / "mine"), f"file://{tmp_path}/mine"):
-        context = core.init(checkpoint_storage=given)
+    for storage in (str(tmp_path / "mine"), f"file://{tmp_path}/mine"):
+        context = core.init(checkpoint_storage=storage)
         with context.checkpoint.store_path({"steps_completed": 1}) as (path, _):
             assert path.parent == tmp_path / "mine"
     assert isinstance(_storage_choice.chosen_storage("s3://bucket/prefix"), S3StorageManager)

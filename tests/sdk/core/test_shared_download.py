@@ -33,9 +33,9 @@ def storage_id(store):
 class Counting(Copying):
     """Names that were asked for, by rank."""
 
-    def __init__(self, base, rank, asked):
+    def __init__(self, base, rank, downloads):
         super().__init__(base)
-        self.rank, self.downloads = rank, asked
+        self.rank, self.downloads = rank, downloads
 
     def download(self, src, dst, selector=None):
         self.downloads.append((self.rank, [name for name in ALL if selector is None or selector(name)]))
@@ -44,34 +44,34 @@ class Counting(Copying):
 
 def download(store, storage_id, target, selectors, mode=DownloadMode.LocalWorkersShareDownload):
     """Four ranks on two nodes; gives what each found in its node's directory, and who fetched what."""
-    asked = []
+    downloads = []
 
     def body(dist):
-        checkpoint = DummyCheckpointContext(dist, Counting(store, dist.rank, asked))
+        checkpoint = DummyCheckpointContext(dist, Counting(store, dist.rank, downloads))
         own = target / f"{dist.cross_rank}"
         checkpoint.download(storage_id, own, mode, selector=selectors[dist.rank])
         return sorted(p.name for p in own.iterdir())
 
-    return run_ranks(body, nodes=2, per_node=2), sorted(asked)
+    return run_ranks(body, nodes=2, per_node=2), sorted(downloads)
 
 
 def test_each_node_fetches_once(store, storage_id, tmp_path):
-    files, asked = download(store, storage_id, tmp_path / "to", [None] * 4)
+    files, downloads = download(store, storage_id, tmp_path / "to", [None] * 4)
     assert files == [ALL] * 4
-    assert asked == [(0, ALL), (2, ALL)]
+    assert downloads == [(0, ALL), (2, ALL)]
 
 
 def test_a_node_fetches_what_its_own_ranks_want(store, storage_id, tmp_path):
     selectors = ["a".__eq__, "b".__eq__, "a".__eq__, "a".__eq__]
-    files, asked = download(store, storage_id, tmp_path / "to", selectors)
+    files, downloads = download(store, storage_id, tmp_path / "to", selectors)
     assert files == [["a", "b"], ["a", "b"], ["a"], ["a"]]
-    assert asked == [(0, ["a", "b"]), (2, ["a"])]
+    assert downloads == [(0, ["a", "b"]), (2, ["a"])]
 
 
 def test_a_selector_anywhere_keeps_all_nodes_in_step(store, storage_id, tmp_path):
-    files, asked = download(store, storage_id, tmp_path / "to", [None, None, None, "b".__eq__])
+    files, downloads = download(store, storage_id, tmp_path / "to", [None, None, None, "b".__eq__])
     assert files == [ALL] * 4
-    assert asked == [(0, ALL), (2, ALL)]
+    assert downloads == [(0, ALL), (2, ALL)]
 
 
 def test_one_rank_alone_may_fetch_for_itself(store, storage_id, tmp_path):

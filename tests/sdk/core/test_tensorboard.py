@@ -230,11 +230,11 @@ def test_files_that_are_being_stored_again_are_shown_later_and_hold_up_no_others
     class Changing(SharedFSStorageManager):
         failures = 1
 
-        def download(self, *given, **named):
+        def download(self, *arguments, **named):
             if self.failures:
                 self.failures -= 1
                 raise OSError("object e was replaced while it was fetched")
-            super().download(*given, **named)
+            super().download(*arguments, **named)
 
     scratch = tmp_path / "scratch"
     scratch.mkdir()

@@ -27,13 +27,13 @@ def test_each_request_counts_and_is_answered(monkeypatch):
     assert use.left_s(60) == -5
 
 
-@pytest.mark.parametrize("given", [None, "", "token ", "Bearer 7e57", "token 7e57x", "t\xf6ken"])
-def test_a_script_of_its_host_sees_nothing_and_counts_for_nothing(given):
+@pytest.mark.parametrize("header", [None, "", "token ", "Bearer 7e57", "token 7e57x", "t\xf6ken"])
+def test_a_script_of_its_host_sees_nothing_and_counts_for_nothing(header):
     now, answers = [0.0], []
     use = Use(lambda: now[0])
     app = only_for_the_gateway(use.seen_by(lambda *_: [b"curves"]), "token 7e57")
     now[0] = 30.0
-    environ = {} if given is None else {"HTTP_AUTHORIZATION": given}
+    environ = {} if header is None else {"HTTP_AUTHORIZATION": header}
     assert app(environ, lambda status, headers: answers.append(status)) == [b"ask the gateway\n"]
     assert (answers, use.left_s(60)) == (["401 Unauthorized"], 30)
     assert app({"HTTP_AUTHORIZATION": "token 7e57"}, None) == [b"curves"]

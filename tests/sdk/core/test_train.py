@@ -144,17 +144,17 @@ def test_tensorboard_files_are_sent_once_per_change(transport, tmp_path):
     train = TrainContext(
         transport, DummyDistributedContext(), tensorboard_path=base, tensorboard_upload=upload
     )
-    asked = []
+    paths = []
 
     def selector(path):
-        asked.append(path)
+        paths.append(path)
         return path.suffix == ".tfevents"
 
     train.report_training_metrics(1, {"x": 1})
     train.upload_tensorboard_files(selector, lambda path, rank: path.with_name(f"{rank}#{path.name}"))
     stored = store / "c/tensorboard/experiment/1/trial/2/sub/0#a.tfevents"
     assert stored.read_text() == "1"
-    assert all(path.is_absolute() for path in asked)
+    assert all(path.is_absolute() for path in paths)
     assert transport.kinds() == [], "files do not wait for reports, which an outage may hold up"
     stored.unlink()
     train.upload_tensorboard_files(selector)

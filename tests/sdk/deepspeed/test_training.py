@@ -42,8 +42,8 @@ def test_batches_of_micro_batches_epochs_and_metrics(ranks):
     assert first["windows"] == second["windows"]
     assert first["windows"][0][0] == pytest.approx((both[0] + both[1]) / 2)
     # Both ranks together see every record of an epoch once.
-    seen = sorted(r for rank in (first, second) for micro in rank["records"][:6] for r in micro)
-    assert seen == list(range(24))
+    records = sorted(r for rank in (first, second) for micro in rank["records"][:6] for r in micro)
+    assert records == list(range(24))
     # Validation: the mean over all 12 micro batches; the first records are 0, 2, ..., 22 tenths.
     assert first["validations"][0]["first"] == pytest.approx(1.1)
 

@@ -177,7 +177,7 @@ def test_download_through_the_master(master, checkpoint, tmp_path, monkeypatch, 
     target = tmp_path / "target"
     checkpoint(storage).download(target, client.DownloadMode(mode))
     assert content(target) == {**FILES, "metadata.json": b'{"stored": 1}'}
-    (call,) = master.asked("GET", RAW)
+    (call,) = master.calls_to("GET", RAW)
     assert call.headers["Accept"] == "application/gzip"
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 

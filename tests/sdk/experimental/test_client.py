@@ -65,7 +65,7 @@ def test_enums_have_the_published_values():
 def test_it_connects_at_the_first_use_and_once(master):
     assert repr(client.get_experiment(7)) == "Experiment(id=7)"
     assert repr(client.get_trial(3)) == "Trial(id=3)"
-    assert len(master.asked("POST", "/api/v1/auth/login")) == 1
+    assert len(master.calls_to("POST", "/api/v1/auth/login")) == 1
     assert {call.path for call in master.calls} <= {"/api/v1/auth/login", "/api/v1/me", "/info"}
     with pytest.raises(ValueError, match="before any other call"):
         client.login()
@@ -80,7 +80,7 @@ def test_a_second_login_is_refused(master):
 def test_login_as_somebody(master):
     client.login(user="ann", password="secret")
     assert client.get_session_username() == "ann"
-    (call,) = master.asked("POST", "/api/v1/auth/login")
+    (call,) = master.calls_to("POST", "/api/v1/auth/login")
     assert call.json["username"] == "ann"
 
 
@@ -92,7 +92,7 @@ def test_scripts_take_their_session_from_the_connection(master):
     session = client._determined._session.with_retry(0)
     answer = session.post("api/v1/groups/search", json={"limit": 500}, params={"a": 1})
     assert answer.json() == {"groups": []}
-    (call,) = master.asked("POST", "/api/v1/groups/search")
+    (call,) = master.calls_to("POST", "/api/v1/groups/search")
     assert call.json == {"limit": 500}
     assert call.headers["Authorization"] == f"Bearer {client._determined._speaking.token}"
 
@@ -128,7 +128,7 @@ def test_logout_deletes_the_token(master):
     master.answer("POST", "/api/v1/auth/logout", {})
     client.login()
     client.logout()
-    assert len(master.asked("POST", "/api/v1/auth/logout")) == 1
+    assert len(master.calls_to("POST", "/api/v1/auth/logout")) == 1
     assert TokenStore(master.url).users() == []
 
 
@@ -146,7 +146,7 @@ def test_logging_out_twice_warns_only(master, caplog):
 def test_create_experiment_from_a_dict(master, code):
     master.answer("POST", "/api/v1/experiments", CREATED)
     assert client.create_experiment({"name": "x", "lr": 1e-3}, code).id == 7
-    (call,) = master.asked("POST", "/api/v1/experiments")
+    (call,) = master.calls_to("POST", "/api/v1/experiments")
     assert call.json["activate"] is True
     assert "name: x" in call.json["config"]
     assert [item["path"] for item in call.json["modelDefinition"]] == ["train.py"]
@@ -160,7 +160,7 @@ def test_create_experiment_from_a_file_sends_it_as_written(master, code, tmp_pat
     (tmp_path / "extra.txt").write_text("more")
     master.answer("POST", "/api/v1/experiments", CREATED)
     client.create_experiment(kind(tmp_path / "c.yaml"), kind(code), [kind(tmp_path / "extra.txt")])
-    body = master.asked("POST", "/api/v1/experiments")[0].json
+    body = master.calls_to("POST", "/api/v1/experiments")[0].json
     assert body["config"] == text
     assert {item["path"] for item in body["modelDefinition"]} == {"train.py", "extra.txt"}
 

@@ -24,7 +24,7 @@ def in_states(master, *states):
 def test_wait_until_it_has_ended(master, experiment, last):
     in_states(master, "QUEUED", "RUNNING", "STOPPING_COMPLETED", last)
     assert experiment.wait(interval=0) is client.ExperimentState[last]
-    assert len(master.asked("GET", PATH)) == 4
+    assert len(master.calls_to("GET", PATH)) == 4
 
 
 def test_wait_for_a_paused_one_is_an_error(master, experiment):
@@ -54,7 +54,7 @@ def test_first_trial(master, experiment):
     none, first_trial = {"trials": []}, {"trials": [{"id": 4}]}
     master.answer("GET", f"{PATH}/trials", none, first_trial)
     assert experiment.await_first_trial(0).id == 4
-    query = master.asked("GET", f"{PATH}/trials")[0].query
+    query = master.calls_to("GET", f"{PATH}/trials")[0].query
     assert (query["sortBy"], query["orderBy"]) == (["SORT_BY_START_TIME"], ["ORDER_BY_ASC"])
 
 
@@ -68,7 +68,7 @@ def test_first_trial_of_one_that_ends_without(master, experiment):
 def test_trials_of_all_pages(master, experiment, lists):
     lists(f"{PATH}/trials", "trials", [{"id": number} for number in range(1, 6)])
     assert [trial.id for trial in experiment.get_trials()] == [1, 2, 3, 4, 5]
-    first = master.asked("GET", f"{PATH}/trials")[0].query
+    first = master.calls_to("GET", f"{PATH}/trials")[0].query
     assert (first["sortBy"], first["orderBy"]) == (["SORT_BY_ID"], ["ORDER_BY_ASC"])
     experiment.get_trials(client.TrialSortBy.DURATION, client.TrialOrderBy.DESC)
     assert master.calls[-1].query["sortBy"] == ["SORT_BY_DURATION"]
@@ -136,7 +136,7 @@ def test_no_metric_in_the_configuration(scored, experiment):
 def test_verbs(master, experiment, verb):
     master.answer("POST", f"{PATH}/{verb}", {})
     assert getattr(experiment, verb)() is None
-    assert len(master.asked("POST", f"{PATH}/{verb}")) == 1
+    assert len(master.calls_to("POST", f"{PATH}/{verb}")) == 1
 
 
 def test_delete_and_config(master, experiment):

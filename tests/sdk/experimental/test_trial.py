@@ -41,7 +41,7 @@ def test_head_and_tail(master, trial):
     master.answer("GET", f"{PATH}/logs", Lines(LINES[:2]), Lines(LINES[:2:-1]))
     assert list(trial.logs(head=2)) == TEXTS[:2]
     assert list(trial.logs(tail=2)) == TEXTS[3:]
-    head, tail = master.asked("GET", f"{PATH}/logs")
+    head, tail = master.calls_to("GET", f"{PATH}/logs")
     assert head.query == {"limit": ["2"]}
     assert tail.query == {"limit": ["2"], "orderBy": ["ORDER_BY_DESC"]}
     assert list(trial.logs(head=0)) == list(trial.logs(tail=0)) == []

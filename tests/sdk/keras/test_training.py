@@ -43,14 +43,14 @@ def test_windows_epochs_validations_and_checkpoints(folder):
         validation_period=Batch(6),
         checkpoint_period=Batch(8),
     )
-    seen = trial.recorder
-    assert [at for at, _ in seen.windows] == [5, 6, 8, 10, 12]
-    assert [batch for batch, _ in seen.batches] == [*range(6), *range(6)]
-    assert seen.epochs == [("begin", 0), ("end", 0, {}), ("begin", 1), ("end", 1, {})]
-    assert [sorted(metrics) for metrics in seen.tests] == [["loss", "mae"]] * 2
-    assert len(seen.folders) == len(stored(folder)) == 2
+    recorder = trial.recorder
+    assert [at for at, _ in recorder.windows] == [5, 6, 8, 10, 12]
+    assert [batch for batch, _ in recorder.batches] == [*range(6), *range(6)]
+    assert recorder.epochs == [("begin", 0), ("end", 0, {}), ("begin", 1), ("end", 1, {})]
+    assert [sorted(metrics) for metrics in recorder.tests] == [["loss", "mae"]] * 2
+    assert len(recorder.folders) == len(stored(folder)) == 2
     # A window's metric is the mean over its batches, each batch's its own.
-    assert seen.windows[0][1] == pytest.approx(np.mean(trial.losses[:5]))
+    assert recorder.windows[0][1] == pytest.approx(np.mean(trial.losses[:5]))
 
 
 def test_a_validation_is_over_all_records_alike():
@@ -97,9 +97,9 @@ def test_each_epoch_has_every_record_once_in_an_order_of_its_own():
             self.records = []
             fit = model.train_on_batch
 
-            def train_on_batch(x, *given, **named):
+            def train_on_batch(x, *arguments, **named):
                 self.records.append([round(float(feature) * len(X)) for feature in x[:, 0]])
-                return fit(x, *given, **named)
+                return fit(x, *arguments, **named)
 
             object.__setattr__(model, "train_on_batch", train_on_batch)
             return model

@@ -6,7 +6,7 @@ from determined.launch import _ends
 
 
 @pytest.mark.parametrize(
-    ("noted", "seen", "first"),
+    ("noted", "codes", "first"),
     [
         ([(1, 137), (0, 1)], {0: 1}, (1, 137)),
         ([(2, 0), (1, 3), (0, 143)], {1: 3}, (1, 3)),
@@ -23,12 +23,12 @@ from determined.launch import _ends
         ([(0, 0), (1, 0)], {1: 1}, (1, 1)),
     ],
 )
-def test_what_failed_first(tmp_path, noted, seen, first):
+def test_what_failed_first(tmp_path, noted, codes, first):
     notes = tmp_path / "ends"
     _ends.begin(notes)
     for rank, code in noted:
         _ends.note(str(notes), rank, code)
-    assert _ends.first_failure(notes, seen) == first
+    assert _ends.first_failure(notes, codes) == first
 
 
 @pytest.mark.parametrize(

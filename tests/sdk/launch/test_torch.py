@@ -111,8 +111,8 @@ def test_sigterm_reaches_every_rank(node):
     # torch's launcher and ours may both pass the signal on, the second while the first is handled.
     script = "trap 'trap \"\" TERM; echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
     process = node().start("sh", "-c", script)
-    seen = {process.stdout.readline() for _ in range(2)}
-    assert seen == {"[rank=0] ready\n", "[rank=1] ready\n"}
+    first_lines = {process.stdout.readline() for _ in range(2)}
+    assert first_lines == {"[rank=0] ready\n", "[rank=1] ready\n"}
     process.send_signal(signal.SIGTERM)
     out, _ = process.communicate(timeout=60)
     assert sorted(out.splitlines()) == ["[rank=0] bye", "[rank=1] bye"]

@@ -51,14 +51,14 @@ def opened(**options):
         yield context
 
 
-def train(kind, *, given=None, aggregation=1, **fit):
+def train(kind, *, arguments=None, aggregation=1, **fit):
     class Heard(kind):
         def build_callbacks(self):
             self.hearing = Hearing()
             return {"hearing": self.hearing}
 
     with opened(aggregation_frequency=aggregation) as context:
-        trial = Heard(context, **(given or {}))
+        trial = Heard(context, **(arguments or {}))
         pytorch.Trainer(trial, context).fit(**{"max_length": Batch(4), "checkpoint_policy": "none"} | fit)
     return trial
 
@@ -97,7 +97,7 @@ def attributes():
 
 def shares():
     """Ten records in batches of 2: five batches, three of them on rank 0."""
-    trial = train(OneVar, given={"records": 10}, max_length=Epoch(2))
+    trial = train(OneVar, arguments={"records": 10}, max_length=Epoch(2))
     return {"epochs": [e for e, *_ in trial.batches], "first": [first for *_, first in trial.batches]}
 
 
@@ -202,13 +202,13 @@ def random_run(stop=None, checkpoint=None, workers=0, seed=3):
     np.random.seed(seed + rank)
 
     class Own(Stopping):
-        def __init__(self, context, **given):
-            super().__init__(context, **given)
+        def __init__(self, context, **arguments):
+            super().__init__(context, **arguments)
             torch.rand(rank + 1)
 
     return train(
         Own,
-        given={"stop": stop, "workers": workers},
+        arguments={"stop": stop, "workers": workers},
         aggregation=2,
         max_length=Batch(TOTAL),
         reporting_period=Batch(1),

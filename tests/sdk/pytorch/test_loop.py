@@ -12,9 +12,9 @@ from determined.pytorch import Batch, Epoch
 from tests.sdk.pytorch.trials import OneVar
 
 
-def train(kind=OneVar, *, aggregation=1, given=None, **fit):
+def train(kind=OneVar, *, aggregation=1, arguments=None, **fit):
     with pytorch.init(aggregation_frequency=aggregation, enable_tensorboard_logging=False) as context:
-        trial = kind(context, **(given or {}))
+        trial = kind(context, **(arguments or {}))
         fit = {"max_length": Batch(4)} | fit
         pytorch.Trainer(trial, context).fit(**fit)
     return trial
@@ -68,13 +68,13 @@ def test_boundaries(reports):
     [(2, 2, None, 0.007), (1, 1, None, 0.001), (2, 2, False, 0.014), (4, 3, None, 0.0)],
 )
 def test_aggregation(aggregation, batches, average, weight):
-    trial = train(aggregation=aggregation, given={"average": average}, max_length=Batch(batches))
+    trial = train(aggregation=aggregation, arguments={"average": average}, max_length=Batch(batches))
     assert trial.weight == pytest.approx(weight)
 
 
 def test_a_group_of_small_batches_is_one_large_batch():
     assert train(aggregation=2, max_length=Batch(2)).weight == pytest.approx(
-        train(given={"batch": 4}, max_length=Batch(1)).weight
+        train(arguments={"batch": 4}, max_length=Batch(1)).weight
     )
 
 
@@ -90,7 +90,7 @@ def test_a_group_of_small_batches_is_one_large_batch():
     ],
 )
 def test_periods(reports, period, reached):
-    train(given={"records": 8}, max_length=Batch(12), validation_period=period, checkpoint_policy="none")
+    train(arguments={"records": 8}, max_length=Batch(12), validation_period=period, checkpoint_policy="none")
     validation_steps = [steps for kind, steps in reports() if kind == "validation"]
     assert validation_steps == sorted({*reached, 12})
 
@@ -107,8 +107,8 @@ class Heard(pytorch.PyTorchCallback):
 
 
 def _listening(name):
-    def method(self, *given):
-        self.events.append((name, *given))
+    def method(self, *arguments):
+        self.events.append((name, *arguments))
 
     return method
 
@@ -119,8 +119,8 @@ for _name in vars(pytorch.PyTorchCallback):
 
 
 class Listening(OneVar):
-    def __init__(self, context, **given):
-        super().__init__(context, **given)
+    def __init__(self, context, **arguments):
+        super().__init__(context, **arguments)
         self.events = []
 
     def build_callbacks(self):
@@ -134,7 +134,7 @@ class Listening(OneVar):
 
 def test_methods_that_are_assigned_to_an_object_are_its_own():
     """As in 0.25, where no class was looked at: wrapped evaluations, and callbacks that hand on."""
-    seen = []
+    validations = []
 
     class Assigned(OneVar):
         evaluate_batch = pytorch.PyTorchTrial.evaluate_batch
@@ -145,15 +145,15 @@ def test_methods_that_are_assigned_to_an_object_are_its_own():
 
         def build_callbacks(self):
             callback = pytorch.PyTorchCallback()
-            callback.on_validation_end = seen.append
+            callback.on_validation_end = validations.append
             return {"assigned": callback}
 
     train(Assigned, max_length=Batch(2), checkpoint_policy="none")
-    assert [list(metrics) for metrics in seen] == [["validation_loss"]]
+    assert [list(metrics) for metrics in validations] == [["validation_loss"]]
 
 
 def test_callbacks_in_their_order():
-    trial = train(Listening, given={"records": 4}, max_length=Epoch(2))
+    trial = train(Listening, arguments={"records": 4}, max_length=Epoch(2))
     names = [event[0] for event in trial.events]
     assert names == [
         "build",

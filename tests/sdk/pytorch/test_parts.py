@@ -128,12 +128,12 @@ def test_reducers():
 
 
 def test_a_function_sees_values_in_the_order_of_batches():
-    reducers, seen = Reducers(), []
-    reducer = reducers.wrap(lambda values: seen.append(values) or len(values), "count", True, True)
+    reducers, reduced = Reducers(), []
+    reducer = reducers.wrap(lambda values: reduced.append(values) or len(values), "count", True, True)
     reducer.update(0)
     reducer.update(2)
     assert reducers.reduce_training(lambda mine: [mine, [[1, 3]]]) == {"count": 4}
-    assert seen == [[0, 1, 2, 3]]
+    assert reduced == [[0, 1, 2, 3]]
     reducers.reset()
     assert reducers.reduce_validation(lambda mine: [mine]) == {"count": 0}
 

@@ -39,20 +39,20 @@ def test_a_scaler_comes_once_and_first():
 
 
 def test_clipping_sees_the_gradients_of_a_group():
-    seen = []
+    gradients = []
 
     class Clipping(OneVar):
         def train_batch(self, batch, epoch_idx, batch_idx):
             loss = torch.nn.functional.mse_loss(self.model(batch[0]), batch[1])
             self.context.backward(loss)
             self.context.step_optimizer(
-                self.optimizer, clip_grads=lambda parameters: seen.append(parameters[0].grad.item())
+                self.optimizer, clip_grads=lambda parameters: gradients.append(parameters[0].grad.item())
             )
             return loss
 
     train(Clipping, aggregation=2, max_length=Batch(2))
     # Mean of -2 x x over 0, 1, 2, 3.
-    assert seen == [-7.0]
+    assert gradients == [-7.0]
 
 
 def test_gradients_kept_across_groups_are_refused():

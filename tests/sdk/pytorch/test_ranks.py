@@ -62,8 +62,8 @@ def test_batches_go_round_robin_over_the_endless_sequence(both):
 def test_a_shuffled_epoch_has_each_record_once(both):
     first, second = both("shuffled")
     for epoch in (slice(0, 6), slice(6, 12)):
-        seen = [record for batch in first[epoch] + second[epoch] for record in batch]
-        assert sorted(seen) == list(range(24))
+        records = [record for batch in first[epoch] + second[epoch] for record in batch]
+        assert sorted(records) == list(range(24))
     assert first[:6] != first[6:]
 
 

@@ -70,7 +70,7 @@ def tell(master, *batches):
 
 
 def posts(master):
-    bodies = [call.json for call in master.asked("POST", f"{ONE}/searcher_operations")]
+    bodies = [call.json for call in master.calls_to("POST", f"{ONE}/searcher_operations")]
     return [
         (body["triggeredByEvent"]["id"], [next(iter(op)) for op in body["searcherOperations"]])
         for body in bodies
@@ -94,7 +94,7 @@ def test_a_search_from_start_to_end(master, tmp_path):
     ]
     assert runner.state.experiment_completed
     assert runner.search_method.metrics == [[0.5, 5]]
-    (created,) = [call.json for call in master.asked("POST", "/api/v1/experiments")]
+    (created,) = [call.json for call in master.calls_to("POST", "/api/v1/experiments")]
     assert (created["activate"], "name: custom" in created["config"]) == (True, True)
 
 
@@ -115,7 +115,7 @@ def test_how_an_experiment_ended(master, tmp_path, state, completed, failed):
 
 
 def keys(master):
-    return [call.headers["Idempotency-Key"] for call in master.asked("POST", "/api/v1/experiments")]
+    return [call.headers["Idempotency-Key"] for call in master.calls_to("POST", "/api/v1/experiments")]
 
 
 def run_until_it_is_killed(folder, monkeypatch):
@@ -174,7 +174,7 @@ def test_after_a_stop_it_repeats_its_last_post_and_goes_on(master, tmp_path, cap
     ]
     assert runner.search_method.metrics == [[0.5, 5]], "the method was asked once"
     assert "Resubmitting operations for event.id=3" in caplog.text
-    assert len(master.asked("POST", "/api/v1/experiments")) == 1
+    assert len(master.calls_to("POST", "/api/v1/experiments")) == 1
 
 
 @pytest.mark.parametrize(
@@ -197,12 +197,14 @@ def test_a_post_that_comes_too_late_is_no_failure(master, tmp_path, status, mess
     ],
 )
 def test_early_exits_are_passed_on_with_their_reason(master, tmp_path, monkeypatch, expected, reason):
-    seen = []
-    monkeypatch.setattr(OneTrial, "on_trial_exited_early", lambda *given: seen.append(given[-1]) or [])
+    reasons = []
+    monkeypatch.setattr(
+        OneTrial, "on_trial_exited_early", lambda *arguments: reasons.append(arguments[-1]) or []
+    )
     exited = {"id": 3, "trialExitedEarly": {"requestId": str(A), "exitedReason": expected}}
     tell(master, [INITIAL, CREATED, exited], [DONE])
     runner, _ = run(tmp_path)
-    assert seen == [reason]
+    assert reasons == [reason]
     assert (A in runner.state.failures) is (reason is searcher.ExitedReason.ERRORED)
     assert posts(master)[-1] == (3, ["setSearcherProgress"])
 

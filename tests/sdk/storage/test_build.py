@@ -106,16 +106,16 @@ def test_prefixes_that_climb(prefix):
         normalize_prefix(prefix)
 
 
-@pytest.mark.parametrize("given", ["/a/path", None, 5, ["type", "s3"]])
-def test_a_configuration_that_is_no_mapping_is_refused(given):
+@pytest.mark.parametrize("config", ["/a/path", None, 5, ["type", "s3"]])
+def test_a_configuration_that_is_no_mapping_is_refused(config):
     with pytest.raises(TypeError, match="must be a dict with a 'type', not"):
-        build(given)
+        build(config)
 
 
-@pytest.mark.parametrize("given", [b"/a/path", None, 5])
-def test_a_shortcut_that_is_no_text_is_refused(given):
+@pytest.mark.parametrize("shortcut", [b"/a/path", None, 5])
+def test_a_shortcut_that_is_no_text_is_refused(shortcut):
     with pytest.raises(TypeError, match="must be a str, a path or a URL"):
-        from_string(given)
+        from_string(shortcut)
 
 
 def test_buckets_of_google_and_containers_of_azure():

@@ -58,16 +58,16 @@ def test_a_full_disk_is_reported_and_leaves_no_short_file(source, tmp_path, monk
 
 
 def test_file_systems_that_do_not_copy_in_the_kernel(source, tmp_path, monkeypatch):
-    asked = []
+    counts = []
 
     def crossing(source, target, count):
-        asked.append(count)
+        counts.append(count)
         raise OSError(errno.EXDEV, "Invalid cross-device link")
 
     monkeypatch.setattr(os, "copy_file_range", crossing)
     SharedFSStorageManager(tmp_path / "storage").upload(source, "one")
     assert (tmp_path / "storage" / "one" / "state").read_text() == "x" * 10
-    assert asked
+    assert counts
 
 
 def test_many_files_and_their_times(tmp_path):

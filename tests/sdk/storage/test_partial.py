@@ -179,9 +179,9 @@ def test_two_copies_into_one_folder(tmp_path, monkeypatch):
     storage.upload(source, "one")
     both, failed, copy = threading.Barrier(2), [], copying.copy_file
 
-    def together(*given):
+    def together(*arguments):
         both.wait(PATIENCE_S)
-        copy(*given)
+        copy(*arguments)
 
     monkeypatch.setattr(copying, "copy_file", together)
 

@@ -67,11 +67,11 @@ def test_what_is_a_checkpoint_goes(home, collect):
 def test_a_storage_that_hangs_is_not_waited_for_with_each_checkpoint(
     home, roots, monkeypatch, caplog, patience_s, tried
 ):
-    asked = []
+    uuids_tried = []
 
     class Hanging:
         def delete(self, uuid, globs):
-            asked.append(uuid)
+            uuids_tried.append(uuid)
             raise OSError("nothing came for 120 s")
 
     monkeypatch.setenv("DET_INFO_DIR", str(home / "info"))
@@ -82,7 +82,7 @@ def test_a_storage_that_hangs_is_not_waited_for_with_each_checkpoint(
     order = {"storage": {"type": "s3", "bucket": "b"}, "uuids": uuids, "globs": None, "roots": roots}
     (home / "info" / "deletion.json").write_text(json.dumps(order))
     assert gc_checkpoints.main() == 1
-    assert asked == uuids[:tried]
+    assert uuids_tried == uuids[:tried]
     assert ("2 more checkpoints are left to the next attempt" in caplog.text) == (tried == 1)
 
 

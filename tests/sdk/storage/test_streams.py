@@ -175,7 +175,7 @@ def at_noon(client, monkeypatch):
     """Whatever it signs it signs at one time."""
     noon, sign = datetime(2026, 11, 21, 12, tzinfo=UTC), client.get_presigned_url
     monkeypatch.setattr(
-        client, "get_presigned_url", lambda *given, **named: sign(*given, **named, request_date=noon)
+        client, "get_presigned_url", lambda *arguments, **named: sign(*arguments, **named, request_date=noon)
     )
 
 
@@ -228,9 +228,9 @@ def test_credentials_that_are_replaced_are_signed_with_at_once():
     signer = Signer(s3_bucket.connect("127.0.0.1:9000", False, role, "us-east-1"), BUCKET, role)
     for moment in (1, 1, 2):
         role.time = moment
-        asked = parse_qs(signer.address("id/f").query)
-        assert asked["X-Amz-Security-Token"] == [f"token{moment}"]
-        assert asked["X-Amz-Credential"][0].startswith(f"KEY{moment}/")
+        params = parse_qs(signer.address("id/f").query)
+        assert params["X-Amz-Security-Token"] == [f"token{moment}"]
+        assert params["X-Amz-Credential"][0].startswith(f"KEY{moment}/")
     assert signer._common.pattern is not None
 
 
@@ -246,17 +246,19 @@ def test_a_client_with_other_keys_signs_for_itself(monkeypatch):
 def test_addresses_are_signed_anew_before_they_are_old(monkeypatch):
     provider = StaticProvider(KEY, SECRET)
     client = s3_bucket.connect("127.0.0.1:9000", False, provider, "us-east-1")
-    signer, asked = Signer(client, BUCKET, provider), []
+    signer, signed = Signer(client, BUCKET, provider), []
     sign = client.get_presigned_url
     monkeypatch.setattr(
-        client, "get_presigned_url", lambda *given, **named: asked.append(given) or sign(*given, **named)
+        client,
+        "get_presigned_url",
+        lambda *arguments, **named: signed.append(arguments) or sign(*arguments, **named),
     )
     signer.address("a"), signer.address("b")
-    assert len(asked) == 1
+    assert len(signed) == 1
     later = time.monotonic() + s3_signing._RENEWED_S
     set_time(monkeypatch, s3_signing, monotonic=lambda: later)
     signer.address("c")
-    assert len(asked) == 2
+    assert len(signed) == 2
 
 
 @pytest.mark.live

@@ -101,10 +101,10 @@ def test_it_yields_to_training_and_leaves_signals_to_its_starter(tmp_path):
 def test_a_process_that_training_forks_meanwhile_does_not_hold_it_up(tmp_path, monkeypatch):
     begun, forked = subprocess.Popen, []
 
-    def forking(*given, **named):
+    def forking(*arguments, **named):
         # As a data loader that starts in the same moment: it has the files of the other process open, too.
         inherited = [named["stdout"].fileno()]
-        made = begun(*given, **named)
+        made = begun(*arguments, **named)
         inherited.append(made.stdin.fileno())
         forked.append(begun([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=inherited))
         return made

@@ -63,13 +63,13 @@ def arguments(folder, **options):
 class Run:
     """One process of a script, from `core.init` to its end."""
 
-    def __init__(self, process, *, callbacks=(), given=None, left_behind=(), **options):
+    def __init__(self, process, *, callbacks=(), callback_arguments=None, left_behind=(), **options):
         shutil.rmtree(process.folder / "output", ignore_errors=True)
         for name in left_behind:
             (process.folder / "output" / name).mkdir(parents=True)
         self.args = arguments(process.folder / "output", **options)
         with det.core.init() as core_context:
-            self.callback = DetCallback(core_context, self.args, **(given or {}))
+            self.callback = DetCallback(core_context, self.args, **(callback_arguments or {}))
             trainer = transformers.Trainer(
                 model=model(),
                 args=self.args,
@@ -99,7 +99,7 @@ def completed(process):
 
 def test_a_whole_run(process):
     become(process)
-    run = Run(process, given={"user_data": {"mine": 1}})
+    run = Run(process, callback_arguments={"user_data": {"mine": 1}})
     assert run.steps == 8
     assert at(process, "training") == [2, 4, 6, 8]
     assert at(process, "validation") == [4, 8]
@@ -128,7 +128,7 @@ def test_names_of_the_trainer_are_reported(process):
 
 def test_only_what_is_wanted(process):
     become(process)
-    Run(process, given={"filter_metrics": ["loss"]})
+    Run(process, callback_arguments={"filter_metrics": ["loss"]})
     assert all(set(metrics) == {"loss"} for _, metrics in process.reported("training"))
     assert all(set(metrics) == {"eval_loss"} for _, metrics in process.reported("validation"))
 

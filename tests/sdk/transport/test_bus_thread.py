@@ -94,13 +94,13 @@ def test_what_was_closed_by_leaving_is_not_made_anew(started):
 def test_waiters_ask_again_when_the_broker_is_back(broker, tmp_path):
     path = tmp_path / "trial.creds"
     path.write_text(broker.trial_credentials(12))
-    asked, answers = queue.SimpleQueue(), []
+    questions, answers = queue.SimpleQueue(), []
 
     async def answering():
         service = await broker.connect()
 
         async def on(message):
-            asked.put(message.data)
+            questions.put(message.data)
             if answers:
                 await message.respond(answers.pop())
 
@@ -115,7 +115,7 @@ def test_waiters_ask_again_when_the_broker_is_back(broker, tmp_path):
         waiting = thread.submit(
             thread.wait_for_news("ask.trial.12.searcher.news", b"1", 1000.0, lambda: False)
         )
-        await asyncio.to_thread(asked.get, timeout=60)
+        await asyncio.to_thread(questions.get, timeout=60)
         broker.kill9()
         broker.start()
         assert await asyncio.to_thread(waiting.result, 20) is None
@@ -141,7 +141,7 @@ def test_who_is_in_a_hurry_asks_anew(monkeypatch):
 
     monkeypatch.setattr(Client, "request", never)
     try:
-        asked = thread.submit(thread.wait_for_news("ask.trial.1.searcher.news", b"", 1000.0, lambda: True))
-        assert asked.result(20) is None
+        news = thread.submit(thread.wait_for_news("ask.trial.1.searcher.news", b"", 1000.0, lambda: True))
+        assert news.result(20) is None
     finally:
         thread.stop()

@@ -36,5 +36,5 @@ def test_a_script_waits_for_refusals_from_the_first_question_on():
 
     asyncio.run(listen())
     # Without anything seen, the answer would come at once and say that there is none.
-    assert [(asked.run, asked.seen.newest) for asked in cluster.questions] == [(2, 0), (2, 3)]
+    assert [(question.run, question.seen.newest) for question in cluster.questions] == [(2, 0), (2, 3)]
     assert list(news.refusals) == ["the third"]

@@ -26,7 +26,7 @@ def store(gateway, client_home):
 
 
 def logins(gateway):
-    return [call.json for call in gateway.asked("POST", LOGIN)]
+    return [call.json for call in gateway.calls_to("POST", LOGIN)]
 
 
 def test_passwords_travel_hashed():

@@ -42,7 +42,7 @@ def test_read_gives_what_is_there(gateway, session):
 def test_a_finished_trial_is_followed_once(gateway, session):
     gateway.answer("GET", LOGS, Lines([{"result": line(n, n)} for n in range(3)]))
     assert ids(log_stream.follow(session, log_stream.trial(3), {"levels": ["LOG_LEVEL_INFO"]})) == [0, 1, 2]
-    (call,) = gateway.asked("GET", LOGS)
+    (call,) = gateway.calls_to("GET", LOGS)
     assert call.query == {"follow": ["true"], "levels": ["LOG_LEVEL_INFO"]}
 
 
@@ -57,7 +57,7 @@ def test_a_dropped_connection_is_taken_up_without_loss_or_doubles(gateway, sessi
         lambda call: Lines(since(call, records)),
     )
     assert ids(log_stream.follow(session, log_stream.trial(3))) == [1, 2, 3, 4, 5]
-    resumed = gateway.asked("GET", LOGS)[1]
+    resumed = gateway.calls_to("GET", LOGS)[1]
     assert resumed.query["timestampAfter"] == ["2023-08-01T12:00:00.000006Z"]
 
 
@@ -87,4 +87,4 @@ def test_a_master_that_stays_away_is_an_error(gateway, session):
     gateway.answer("GET", TRIAL, Status(503, "still away"))
     with pytest.raises(errors.APIException, match="still away"):
         list(log_stream.follow(session, log_stream.trial(3)))
-    assert len(gateway.asked("GET", TRIAL)) == 4 * 6
+    assert len(gateway.calls_to("GET", TRIAL)) == 4 * 6

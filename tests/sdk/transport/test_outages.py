@@ -136,15 +136,15 @@ def transport():
 @pytest.fixture
 def waits(monkeypatch):
     """The seconds that calls were ready to wait; none of them passes."""
-    asked = []
+    timeouts = []
     real = concurrent.futures.wait
 
     def wait(futures, timeout=None, **options):
-        asked.append(timeout)
+        timeouts.append(timeout)
         return real(futures, 0, **options)
 
     monkeypatch.setattr(waiting.concurrent.futures, "wait", wait)
-    return asked
+    return timeouts
 
 
 @pytest.mark.parametrize("call", NEVER)

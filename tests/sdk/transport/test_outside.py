@@ -33,7 +33,7 @@ def transport(gateway, client_home, monkeypatch):
 
 
 def steps(gateway):
-    return [call.json["metrics"]["stepsCompleted"] for call in gateway.asked("POST", f"{TRIAL}/metrics")]
+    return [call.json["metrics"]["stepsCompleted"] for call in gateway.calls_to("POST", f"{TRIAL}/metrics")]
 
 
 def report(step):
@@ -45,7 +45,7 @@ def test_reports_leave_in_order_with_the_run(gateway, transport):
         transport.report(report(step))
     transport.flush()
     assert steps(gateway) == list(range(5))
-    first = gateway.asked("POST", f"{TRIAL}/metrics")[0].json
+    first = gateway.calls_to("POST", f"{TRIAL}/metrics")[0].json
     assert (first["group"], first["metrics"]["trialRunId"]) == ("training", 2)
     assert first["metrics"]["metrics"] == {"avgMetrics": {"loss": 1.0}, "batchMetrics": None}
 
@@ -75,7 +75,7 @@ def test_a_checkpoint_waits_for_the_reports_before_it(gateway, transport):
     transport.checkpoint(StoredCheckpoint("u", {"a": 1}, {"steps_completed": 3}))
     paths = [call.path for call in gateway.calls if call.method == "POST"]
     assert paths == [f"{TRIAL}/metrics", "/api/v1/checkpoints"]
-    assert gateway.asked("POST", "/api/v1/checkpoints")[0].json["taskId"] == "7.t"
+    assert gateway.calls_to("POST", "/api/v1/checkpoints")[0].json["taskId"] == "7.t"
 
 
 def test_the_operation_and_its_end(gateway, transport):
@@ -86,7 +86,7 @@ def test_the_operation_and_its_end(gateway, transport):
     op = transport.operation()
     assert op.length == 4
     transport.complete(op.seq, op.length, 0.5)
-    (call,) = gateway.asked("POST", f"{TRIAL}/searcher/completed_operation")
+    (call,) = gateway.calls_to("POST", f"{TRIAL}/searcher/completed_operation")
     assert call.json == {"op": {"length": 4}, "searcherMetric": 0.5}
     assert transport.operation() is None
 
@@ -103,7 +103,7 @@ def test_the_state_of_an_ended_trial_is_sent_once(gateway, transport, ending):
     transport.ending = ending
     transport.close()
     transport.close()
-    ends = [call.json for call in gateway.asked("PATCH", TRIAL) if call.json]
+    ends = [call.json for call in gateway.calls_to("PATCH", TRIAL) if call.json]
     assert ends == [{"state": f"STATE_{ending}"}]
     assert steps(gateway) == [1]
 

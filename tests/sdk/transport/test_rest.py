@@ -26,7 +26,7 @@ def test_json_goes_both_ways(gateway, session):
     gateway.answer("POST", PATH, {"id": 7})
     session.token = "secret"
     assert session.post(PATH, {"name": "x"}, headers={"Idempotency-Key": "k"}) == {"id": 7}
-    (call,) = gateway.asked("POST", PATH)
+    (call,) = gateway.calls_to("POST", PATH)
     assert call.json == {"name": "x"}
     assert call.headers["Authorization"] == "Bearer secret"
     assert call.headers["Content-Type"] == "application/json"
@@ -69,9 +69,9 @@ def test_a_gateway_that_says_nothing_is_asked_once(gateway, session, monkeypatch
     with pytest.raises(errors.MasterNotFoundException, match=r"no answer from the master at .* timed out"):
         session.get(PATH)
     # Its thread may be behind.
-    wait_for(lambda: gateway.asked("GET", PATH), 60, "the question to be read")
+    wait_for(lambda: gateway.calls_to("GET", PATH), 60, "the question to be read")
     over.set()
-    assert len(gateway.asked("GET", PATH)) == 1
+    assert len(gateway.calls_to("GET", PATH)) == 1
 
 
 @pytest.mark.parametrize("status", [400, 404, 500])
@@ -171,12 +171,12 @@ def test_an_answer_that_is_no_json(gateway, session):
 def test_an_upload_tells_how_far_it_is(gateway, session):
     gateway.answer("POST", PATH, {})
     body = {"content": "x" * 300_000}
-    seen = []
-    session.post(PATH, body, on_sent=seen.append)
+    sent = []
+    session.post(PATH, body, on_sent=sent.append)
     assert gateway.calls[-1].json == body
-    assert seen == sorted(seen)
-    assert seen[-1] == len(json.dumps(body))
-    assert len(seen) > 3
+    assert sent == sorted(sent)
+    assert sent[-1] == len(json.dumps(body))
+    assert len(sent) > 3
 
 
 def test_a_stream_gives_its_records(gateway, session):

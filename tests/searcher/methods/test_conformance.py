@@ -50,11 +50,11 @@ def searched(request, config):
 
 
 def test_progress_grows_from_0_to_1(searched):
-    seen = []
-    simulate(*searched, 5, on_step=lambda search: seen.append(progress(search)))
-    assert seen[0] == 0
-    assert seen == sorted(seen)
-    assert seen[-1] == 1
+    steps = []
+    simulate(*searched, 5, on_step=lambda search: steps.append(progress(search)))
+    assert steps[0] == 0
+    assert steps == sorted(steps)
+    assert steps[-1] == 1
 
 
 def test_a_snapshot_is_the_state_to_the_byte(searched):
@@ -113,16 +113,16 @@ def test_early_exits_hold_no_search_up_again_and_again(searched, histories, seed
 
 
 def check_early_exits(config, space, histories, seed, exits):
-    history, seen = histories(config, space, seed, exits), [0.0]
+    history, steps = histories(config, space, seed, exits), [0.0]
     while history.shutdown is None:
         before = msgspec.json.encode(history.search)
         _, event, operations = history.go()
         restored = msgspec.json.decode(before, type=Search)
         assert step(restored, event) == (history.search, operations)
         assert msgspec.json.encode(step(restored, event)[0]) == msgspec.json.encode(history.search)
-        seen.append(progress(history.search))
+        steps.append(progress(history.search))
     assert not history.open
     assert not history.waiting
     assert not history.unannounced
     assert history.search.requested == len(history.search.closed) == len(history.ended)
-    assert 0 <= min(seen) <= max(seen) <= 1
+    assert 0 <= min(steps) <= max(steps) <= 1

@@ -52,8 +52,8 @@ def test_what_each_method_asks_for(config, name, fields, counts):
 
 
 def test_stopping_form_with_metrics_that_get_worse(config):
-    asked = config("async_halving", max_length=9, stop_once=True, max_concurrent_trials=1)
-    played = simulate(asked, {}, 1, metric=lambda number, length, rng: float(number))
+    search_config = config("async_halving", max_length=9, stop_once=True, max_concurrent_trials=1)
+    played = simulate(search_config, {}, 1, metric=lambda number, length, rng: float(number))
     assert list(played.trials.values()) == [(1, 3, 9), *[(1,)] * 11]
 
 

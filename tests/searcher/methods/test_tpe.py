@@ -92,9 +92,9 @@ def test_larger_is_better(config):
 
 @pytest.mark.parametrize("rungs", [None, {"max_rungs": 3, "divisor": 3, "stop_once": True}])
 def test_equal_seeds_propose_equally(config, rungs):
-    asked = config("tpe", max_trials=15, rungs=rungs)
-    assert Played(asked).hparams == Played(asked).hparams
-    assert Played(asked).hparams != Played(asked, seed=2).hparams
+    search_config = config("tpe", max_trials=15, rungs=rungs)
+    assert Played(search_config).hparams == Played(search_config).hparams
+    assert Played(search_config).hparams != Played(search_config, seed=2).hparams
 
 
 def test_the_first_trials_are_drawn_at_random(config):
@@ -124,10 +124,10 @@ def test_there_are_as_many_rungs_as_fit(config, max_rungs, max_trials, lengths):
 
 
 def test_a_replay_asks_for_no_proposal(config, monkeypatch):
-    asked = config("tpe", max_trials=15)
-    live = Played(asked)
+    search_config = config("tpe", max_trials=15)
+    live = Played(search_config)
     monkeypatch.setattr(optuna_sampler, "propose", None)
-    assert Played(asked, recorded_hparams=live.hparams).search == live.search
+    assert Played(search_config, recorded_hparams=live.hparams).search == live.search
 
 
 def test_a_search_goes_on_at_random_when_optuna_fails(config, monkeypatch):
@@ -183,15 +183,15 @@ def points(count):
 
 def test_proposals_have_the_shape_of_the_space():
     for seed in range(20):
-        asked = optuna_sampler.propose(SPACE, points(10), 9, seed)
-        assert list(asked) == sorted(SPACE)
-        assert asked["fixed"] == 3
-        assert asked["group"]["plain"] == "as it is"
-        assert asked["kind"] in SPACE["kind"]["vals"]
-        assert 1e-5 <= asked["group"]["lr"] <= 0.1
-        assert isinstance(asked["n"], int)
-        assert 1 <= asked["n"] <= 30
-        assert -5 <= asked["x"] <= 5
+        proposal = optuna_sampler.propose(SPACE, points(10), 9, seed)
+        assert list(proposal) == sorted(SPACE)
+        assert proposal["fixed"] == 3
+        assert proposal["group"]["plain"] == "as it is"
+        assert proposal["kind"] in SPACE["kind"]["vals"]
+        assert 1e-5 <= proposal["group"]["lr"] <= 0.1
+        assert isinstance(proposal["n"], int)
+        assert 1 <= proposal["n"] <= 30
+        assert -5 <= proposal["x"] <= 5
 
 
 def test_points_of_every_kind_are_learnt_from():
@@ -209,5 +209,5 @@ def test_points_of_every_kind_are_learnt_from():
 
 
 def test_equal_arguments_give_equal_proposals():
-    asked = [optuna_sampler.propose(SPACE, points(30), 9, 5) for _ in range(2)]
-    assert asked[0] == asked[1] != optuna_sampler.propose(SPACE, points(30), 9, 6)
+    proposals = [optuna_sampler.propose(SPACE, points(30), 9, 5) for _ in range(2)]
+    assert proposals[0] == proposals[1] != optuna_sampler.propose(SPACE, points(30), 9, 6)

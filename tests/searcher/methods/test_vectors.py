@@ -63,8 +63,8 @@ def test_trials_per_bracket(case):
 
 @pytest.mark.parametrize("case", cases("bracket_max_concurrent"))
 def test_concurrency_per_bracket(case):
-    given = case["max_concurrent_trials"], case["divisor"], case["bracket_trials"]
-    assert bracket_concurrent(*given) == case["concurrent"]
+    arguments = case["max_concurrent_trials"], case["divisor"], case["bracket_trials"]
+    assert bracket_concurrent(*arguments) == case["concurrent"]
 
 
 @pytest.mark.parametrize("case", cases("rung_count_float_edges"))
@@ -91,17 +91,17 @@ def test_adaptive_asha(case):
 def replay(search, operations, trials):
     """The vectors' harness: a FIFO of operations; returns lengths per trial and the log of operations."""
     queue, order, lengths, log, exited = deque(operations), {}, [], [], set()
-    seen = 0
+    operation_count = 0
     while queue:
         operation = queue.popleft()
-        seen += 1
-        asked = ()
+        operation_count += 1
+        requested = ()
         match operation:
             case Create(id):
                 order[id] = len(order)
                 lengths.append([])
                 log.append(["create", order[id]])
-                search, asked = step(search, TrialCreated(id))
+                search, requested = step(search, TrialCreated(id))
             case ValidateAfter(id, length):
                 log.append(["validate_after", order[id], length])
                 if id in exited:
@@ -111,28 +111,28 @@ def replay(search, operations, trials):
                 if trial.get("exit_at") == len(lengths[order[id]]) - 1:
                     exited.add(id)
                     exit_event = TrialExitedEarly(id, trial.get("reason", "ERRORED"))
-                    search, asked = step(search, exit_event)
+                    search, requested = step(search, exit_event)
                 else:
-                    search, asked = step(search, ValidationCompleted(id, trial["metric"], length))
+                    search, requested = step(search, ValidationCompleted(id, trial["metric"], length))
             case Close(id):
                 log.append(["close", order[id]])
-                search, asked = step(search, TrialClosed(id))
+                search, requested = step(search, TrialClosed(id))
             case _:
-                seen -= 1
+                operation_count -= 1
         encoded = msgspec.json.encode(search)
         search = msgspec.json.decode(encoded, type=Search)
         assert msgspec.json.encode(search) == encoded
-        queue.extend(asked)
-    return lengths, log, seen
+        queue.extend(requested)
+    return lengths, log, operation_count
 
 
 @pytest.mark.parametrize("case", cases("fifo_scenarios"), ids=lambda c: c["name"])
 def test_fifo_scenarios(case):
-    lengths, log, seen = replay(*start(DEFAULTS | case["config"], {}, 1), case["trials"])
+    lengths, log, operation_count = replay(*start(DEFAULTS | case["config"], {}, 1), case["trials"])
     assert lengths == [t["expected_lengths"] for t in case["trials"]][: len(lengths)]
     assert len(lengths) == len(case["trials"])
     if "total_ops" in case:
-        assert seen == case["total_ops"]
+        assert operation_count == case["total_ops"]
     if "operation_log" in case:
         assert log == case["operation_log"]
 

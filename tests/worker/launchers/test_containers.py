@@ -106,7 +106,7 @@ def test_a_storage_that_is_not_the_platforms_is_mounted_by_the_rule_of_mounts(tm
     folder.chmod(0o755)
     storage = {"type": "shared_fs", "host_path": str(folder)}
     own = msgspec.structs.replace(task, storage=storage, account=None)
-    with pytest.raises(Refused, match="lies outside of what tasks of this worker may mount"):
+    with pytest.raises(Refused, match="is outside of what tasks of this worker may mount"):
         laid_out(tmp_path, own)
     laid = laid_out(tmp_path, own, worker_mount_roots=str(tmp_path))
     assert f"type=bind,source={folder},target=/determined_shared_fs" in laid.argv

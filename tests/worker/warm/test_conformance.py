@@ -119,7 +119,7 @@ def test_how_it_ends_with_packages(both, end):
 )
 def test_what_it_leaves_open(both, within, modules):
     both.write(f"{scripts.LEFT}\n{scripts.WITHIN[within]}\n")
-    seen = []
+    outcomes = []
     for start in (both.cold, lambda argv: both.warm(argv, modules)):
         streams, ended = comparable(start(FORMS["words"]))
         files = {name: (both.workdir.parent / name) for name in ("own", "more")}
@@ -128,8 +128,8 @@ def test_what_it_leaves_open(both, within, modules):
         for path in files.values():
             path.unlink(missing_ok=True)
         # Python does not say in which order.
-        seen.append(({name: sorted(lines) for name, lines in streams.items()}, ended, texts))
-    assert seen[0] == seen[1]
+        outcomes.append(({name: sorted(lines) for name, lines in streams.items()}, ended, texts))
+    assert outcomes[0] == outcomes[1]
 
 
 def test_processes_of_its_own(both):
@@ -151,9 +151,9 @@ def test_seeded_numbers_are_the_same(both, variables):
 
 def test_unseeded_numbers_are_others_in_each_run(both):
     both.write(scripts.CHANCE)
-    seen = [both.warm(FORMS["words"], (*PRELOADED, "torch"))[0]["stdout"] for _ in range(2)]
-    assert len(seen[0]) == 10
-    assert all(len(set(lines)) == 2 for lines in zip(*seen, strict=True)), seen
+    outputs = [both.warm(FORMS["words"], (*PRELOADED, "torch"))[0]["stdout"] for _ in range(2)]
+    assert len(outputs[0]) == 10
+    assert all(len(set(lines)) == 2 for lines in zip(*outputs, strict=True)), outputs
 
 
 def test_training_with_torch(both):

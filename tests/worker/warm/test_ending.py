@@ -129,8 +129,8 @@ def test_what_libraries_gave_to_the_interpreter_for_its_end_is_called():
 
 
 def test_what_libraries_gave_to_c_for_its_end_is_called():
-    given = "import ctypes; ctypes.CDLL(None).__cxa_atexit(ctypes.CDLL(None).malloc_stats, 0, 0)"
-    assert "system bytes" in written("", f"{given}; ending.main_returned()")
+    library_call = "import ctypes; ctypes.CDLL(None).__cxa_atexit(ctypes.CDLL(None).malloc_stats, 0, 0)"
+    assert "system bytes" in written("", f"{library_call}; ending.main_returned()")
 
 
 TITLED = """

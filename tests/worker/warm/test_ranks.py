@@ -111,7 +111,7 @@ def test_ranks_end_as_after_a_cold_start(both, ranks, how, code):
 GIVEN = {"PATH": "/bin", "DET_TRIAL_ID": "1"}
 
 
-def asked(tmp_path, argv, **env):
+def parsed_request(tmp_path, argv, **env):
     request = {"argv": argv, "cwd": str(tmp_path), "env": GIVEN | {"RANK": "1", "DET_CHIEF_IP": "h"} | env}
     return parse_request(request, "python3", GIVEN, {"torch", "torch.nn", "pack.main"})
 
@@ -126,8 +126,8 @@ def code(tmp_path):
 
 
 def test_what_a_rank_may_be(code):
-    assert asked(code, ["python3", "train.py", "-m"])["arguments"] == ["-m"]
-    assert asked(code, ["python3", "-m", "other", "x"]) == {
+    assert parsed_request(code, ["python3", "train.py", "-m"])["arguments"] == ["-m"]
+    assert parsed_request(code, ["python3", "-m", "other", "x"]) == {
         "words": ["python3", "-m", "other", "x"], "main": "other", "is_module": True, "arguments": ["x"]
     }  # fmt: skip
 
@@ -149,13 +149,13 @@ def test_what_a_rank_may_be(code):
 )
 def test_what_is_started_cold(code, argv):
     with pytest.raises(Refusal):
-        asked(code, argv)
+        parsed_request(code, argv)
 
 
 @pytest.mark.parametrize("variables", [{"OMP_NUM_THREADS": "2"}, {"PATH": "/other"}])
 def test_a_rank_with_another_environment_is_started_cold(code, variables):
     with pytest.raises(Refusal):
-        asked(code, ["python3", "train.py"], **variables)
+        parsed_request(code, ["python3", "train.py"], **variables)
 
 
 @pytest.mark.parametrize(

@@ -354,13 +354,13 @@ def test_generators_that_modules_keep_begin_anew_or_are_seeded(both, packages):
     (packages / "package.py").write_text("import random\nown = random.Random()\ngiven = random.Random(5)")
     plan = with_packages(both, packages)
     both.write("import package; print(package.given.random()); print(package.own.random())")
-    seen = []
+    outputs = []
     for _ in range(3):
         run = both.prepare(ARGV, PYTHONPATH=str(packages))
         assert asyncio.run(both.template(plan, ["package"]).start(plan, run))
-        seen.append(both._end(run)[0]["stdout"])
-    assert len({given for given, _ in seen}) == 1
-    assert len({own for _, own in seen}) == 3
+        outputs.append(both._end(run)[0]["stdout"])
+    assert len({from_seed for from_seed, _ in outputs}) == 1
+    assert len({own for _, own in outputs}) == 3
 
 
 def test_the_memory_of_this_host(tmp_path):

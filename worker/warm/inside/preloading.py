@@ -75,13 +75,13 @@ def loaded_package_modules(folders: Sequence[str], besides: Collection[str] = fr
     return names
 
 
-def changes_by_shell(given: Mapping[str, str]) -> dict[str, str | None]:
+def changes_by_shell(variables: Mapping[str, str]) -> dict[str, str | None]:
     """The changes that an intermediate shell made to the environment. `CWD` stands for its own folder."""
     own = {"STEADFAST_TEMPLATE", "PYTHONPATH"}
     here = os.getcwd()
     set_variables = {
         name: CWD if value == here and name == "PWD" else value
-        for name, value in changes(given, os.environ).items()
+        for name, value in changes(variables, os.environ).items()
         if name not in own
     }
     return set_variables

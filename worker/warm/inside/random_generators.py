@@ -50,7 +50,7 @@ class Generators:
 
     def problem(self) -> str:
         """Why forks would differ from fresh processes, or "". Also collects the generators to reseed."""
-        seeded = [n for n, seen in self._shared.items() if _STATES[n](sys.modules[n], False) != seen]
+        seeded = [n for n, state in self._shared.items() if _STATES[n](sys.modules[n], False) != state]
         seeded += [
             name
             for name, is_seeded in _SEEDED.items()

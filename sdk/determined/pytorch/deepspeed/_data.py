@@ -24,8 +24,8 @@ class Source:
         kind = type(self._loader)
         raise RuntimeError(
             f"{hook}() returned a {kind.__module__}.{kind.__name__}, which cannot be "
-            "continued at a batch: use det.pytorch.DataLoader, which takes the same arguments; or call "
-            "context.disable_dataset_reproducibility_checks() to use it as it is"
+            "resumed in the middle of an epoch: use det.pytorch.DataLoader, which takes the same arguments; "
+            "or call context.disable_dataset_reproducibility_checks() to use it as it is"
         )
 
     def shortest(self) -> float:

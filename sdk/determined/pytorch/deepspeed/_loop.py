@@ -96,8 +96,8 @@ class DeepSpeedLoop(BoundaryLoop):
             self._callbacks.tell("on_training_epoch_start", epoch)
         once = context.use_pipeline_parallel or context._manual
         for _ in range(1 if once else self._micro):
-            given = self._trial.train_batch(self._batches, epoch_idx=epoch, batch_idx=index)
-            self._calls.append(_metrics.detached(given, "train_batch", self._calls))
+            returned = self._trial.train_batch(self._batches, epoch_idx=epoch, batch_idx=index)
+            self._calls.append(_metrics.detached(returned, "train_batch", self._calls))
         self._check_engines()
         self._counters.batches_trained = index + 1
         if (index + 1) % length == 0:
@@ -136,8 +136,8 @@ class DeepSpeedLoop(BoundaryLoop):
         batches = self._validation.once()
         calls: _metrics.Calls = []
         for index in range(self._evaluations(most_batches)):
-            given = self._trial.evaluate_batch(batches, index)
-            calls.append(_metrics.detached(given, "evaluate_batch", calls))
+            returned = self._trial.evaluate_batch(batches, index)
+            calls.append(_metrics.detached(returned, "evaluate_batch", calls))
         self._callbacks.tell("on_validation_epoch_end", calls)
         metrics = _metrics.mean_of_calls(calls if self._reports else None, self._distributed)
         metrics |= self._context._reducers.reduce_validation(self._distributed.allgather)

@@ -14,22 +14,22 @@ from determined.pytorch._window import plain
 Calls = list[dict[str, Any]]
 
 
-def detached(given: Any, hook: str, before: Calls) -> dict[str, Any]:
+def detached(returned: Any, hook: str, before: Calls) -> dict[str, Any]:
     """Return the metrics of one call, without gradients.
 
     Raises:
         InvalidExperimentException: If they are not a dict, or the names differ from earlier calls.
     """
-    if not isinstance(given, dict):
+    if not isinstance(returned, dict):
         raise InvalidExperimentException(
-            f"{hook}() must return a dict of metrics, not {type(given).__name__}"
+            f"{hook}() must return a dict of metrics, not {type(returned).__name__}"
         )
-    if before and before[0].keys() != given.keys():
+    if before and before[0].keys() != returned.keys():
         raise InvalidExperimentException(
-            f"{hook}() must return the same metrics each time: {sorted(given)} after {sorted(before[0])}"
+            f"{hook}() must return the same metrics each time: {sorted(returned)} after {sorted(before[0])}"
         )
     return {
-        name: plain(value.detach() if hasattr(value, "detach") else value) for name, value in given.items()
+        name: plain(value.detach() if hasattr(value, "detach") else value) for name, value in returned.items()
     }
 
 
