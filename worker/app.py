@@ -39,6 +39,7 @@ from worker.registration import IdTaken, Presence, check_offer
 from worker.run import STOPPED
 from worker.run_setup import Preparer
 from worker.runs import Runs
+from worker.sessions import Sessions
 from worker.settings import WorkerSettings
 from worker.warm.memory import Memory
 from worker.warm.template_pool import TemplatePool
@@ -80,6 +81,7 @@ class Worker:
             settings.worker_pool,
             where,
             self._journal,
+            Sessions(settings.worker_home),
             launcher=settings.worker_launcher,
             holder=self._order_feed.holder,
         )
@@ -275,7 +277,8 @@ class Worker:
         elif self._orders_current.is_set() and orders.presence == "here" and not own:
             await self._stop_as_replaced()
         elif answered:
-            # The worker that had taken the id is gone, or an earlier registration was delivered again.
+            # The worker that had taken the id is gone, or an earlier registration was delivered late: even
+            # one of a process before this one.
             await self._register_again()
         return mine
 

@@ -19,6 +19,7 @@ from services.kit.log import Draft, Log, NotConfirmed
 from services.kit.settings import BadSettings
 from worker.fact_outbox import draft
 from worker.identity import Identity
+from worker.sessions import Sessions
 from worker.settings import WorkerSettings
 
 HEARTBEAT_S = 2.0
@@ -61,6 +62,7 @@ class Presence:
         pool: str,
         address: str,
         journal: Log,
+        sessions: Sessions,
         *,
         launcher: str = "process",
         holder: Callable[[], Awaitable[Holder | None]] = _no_holder,
@@ -77,11 +79,10 @@ class Presence:
         self._new_session = new_session
         self._clock = clock
         self.session = ""
-        self._sessions: set[str] = set()
-        """All sessions since this process began, answered or not."""
+        self._sessions = sessions
 
     def is_own_session(self, session: str) -> bool:
-        """Whether this process has registered with a session, the newest or an earlier one."""
+        """Whether this process, or one before it, has registered with a session, answered or not."""
         return session in self._sessions
 
     async def register(self, slots: tuple[Slot, ...], running: Collection[str], reads_after: int) -> None:

@@ -58,6 +58,7 @@ class Worker(Runs):
     def _new_folder(self):
         self._folders += 1
         self.instance = f"folder-{self._world.new_id()}"
+        self._noted_sessions = set()
 
     def _new_line(self):
         world = self._world
@@ -80,6 +81,7 @@ class Worker(Runs):
             self.pool,
             self.address,
             self,
+            self._noted_sessions,
             new_session=self._new_session,
             clock=self._world.clock,
             holder=self._holder,

@@ -22,6 +22,7 @@ from tests.worker.app_host import DEADLINE_S, Host, Silent, Told
 from worker import app, process, run_setup
 from worker.identity import Identity
 from worker.orders import ActedOn
+from worker.registration import IdTaken
 
 
 @pytest.fixture
@@ -193,6 +194,31 @@ def test_answers_to_its_own_earlier_registrations_are_no_sign_of_another_worker(
         assert not await worker._answers_latest_registration(answer(sessions[1]))
         assert await worker._answers_latest_registration(answer(sessions[2]))
         assert worker._presence.session == sessions[2]
+
+    asyncio.run(story())
+
+
+def test_a_registration_of_the_process_before_it_that_comes_late_ends_no_worker(host):
+    """It was under way when its process was killed, and was stored after that of the next one."""
+
+    def answer(session):
+        return WorkerOrders(worker_id="w", position=1, session=session, presence="here", allocations=())
+
+    async def registered():
+        worker = app.Worker(host.settings, host.me, Silent())
+        await worker._register((), ())
+        return worker, worker._presence.session
+
+    async def story():
+        _, killed = await registered()
+        worker, session = await registered()
+        assert await worker._answers_latest_registration(answer(session))
+        worker._orders_current.set()
+        assert not await worker._answers_latest_registration(answer(killed))
+        # Whoever reads the log takes the killed one's for the newest, so it says again what it runs.
+        assert worker._presence.session not in (killed, session)
+        with pytest.raises(IdTaken, match="copy of this one's folder"):
+            await worker._answers_latest_registration(answer("of a copy"))
 
     asyncio.run(story())
 

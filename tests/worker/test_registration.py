@@ -22,6 +22,7 @@ from services.scheduler.script_answers import holder_answer
 from worker.fact_outbox import draft
 from worker.identity import Identity
 from worker.registration import IdTaken, Presence, check_offer
+from worker.sessions import Sessions
 from worker.settings import WorkerSettings
 
 FIRST = Identity("w", "folder-1", "host-1")
@@ -31,11 +32,13 @@ SECOND = Identity("w", "folder-2", "host-2")
 class Hosts:
     """Workers that share a log, and what follows from it."""
 
-    def __init__(self):
+    def __init__(self, home):
         self.log = MemoryLog()
+        self._home = home
 
     def worker(self, me, asks=False):
-        return Presence(me, "default", f"at-{me.host}", self.log, holder=self._holder if asks else _silence)
+        holder = self._holder if asks else _silence
+        return Presence(me, "default", f"at-{me.host}", self.log, Sessions(self._home), holder=holder)
 
     async def _holder(self):
         return holder_answer(self.scheduler_state(), "w")
@@ -62,8 +65,8 @@ async def _silence():
 
 
 @pytest.fixture
-def hosts():
-    return Hosts()
+def hosts(tmp_path):
+    return Hosts(tmp_path)
 
 
 def orders_of(state):
