@@ -178,7 +178,7 @@ class UserCall(ApiCall):
 
         Raises `Refused`, also if the key was used before with another request.
         """
-        once = await self._idempotency_key()
+        once = await self.idempotency_key()
         # Asked here first, which saves a round. The owner compares once more, since two requests may come at
         # the same time.
         previous_result = earlier_result(self.catalogue.state.creations, once)
@@ -186,7 +186,8 @@ class UserCall(ApiCall):
             return previous_result.value
         return await self.peers.command(msgspec.structs.replace(command, once=once))
 
-    async def _idempotency_key(self) -> Once | None:
+    async def idempotency_key(self) -> Once | None:
+        """The request's `Idempotency-Key`; None if it has none. Raises `Refused` if it is malformed."""
         key = self.request.headers.get("idempotency-key", "")
         if not key:
             return None
@@ -194,9 +195,10 @@ class UserCall(ApiCall):
             raise invalid(f"Idempotency-Key: at most {MAX_KEY_LENGTH} printable characters are expected")
         # With the user, so that nobody finds out what another one has made by trying keys.
         id = hashlib.sha256(f"{self.user.id}:{key}".encode()).hexdigest()[:32]
-        return Once(id, key, self.digest or await self._digest())
+        return Once(id, key, self.digest or await self.request_digest())
 
-    async def _digest(self) -> str:
+    async def request_digest(self) -> str:
+        """A digest of the request's method, path and body that nobody outside can compute."""
         # The digest is keyed with a secret: the request may hold a password, and the log must not help to
         # guess it.
         content = f"{self.request.method} {self.request.url.path}\n".encode() + await self.request.body()

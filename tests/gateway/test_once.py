@@ -85,7 +85,7 @@ ONCE_BY_CONTENT = {
     "/trials/profiler/metrics": "by what it measures, and when",
     "/tokens": "no: nobody keeps the secret of a token, so a repeat makes another one",
     "/webhooks/{webhook_id}/test": "no: each request is one test",
-    "/task-logs": "no: each line that is sent is one",
+    "/task-logs": "by its key, or the times of its lines",
 }
 
 

@@ -339,6 +339,34 @@ def test_log_lines_of_the_own_task(busy):
     assert batch.lines[1].at == 1795219200.0
 
 
+KEY = {"Idempotency-Key": "k"}
+AT = "2026-11-21T00:00:00.25Z"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "headers", "stored"),
+    [
+        ({}, {}, KEY, 1),
+        ({"timestamp": AT}, {"timestamp": AT}, {}, 1),
+        # Another request with the same key loses no line.
+        ({}, {"log": "b"}, KEY, 2),
+        ({"timestamp": AT}, {"timestamp": AT.replace("25Z", "26Z")}, {}, 2),
+        # A script may print the same again, even within a second.
+        ({}, {}, {}, 2),
+        ({"timestamp": AT.replace(".25Z", "Z")}, {"timestamp": AT.replace(".25Z", "Z")}, {}, 2),
+    ],
+)
+def test_lines_that_are_sent_again_are_stored_once_where_that_can_be_told(
+    busy, first, second, headers, stored
+):
+    line = {"task_id": "1.r1", "log": "a"}
+    # More than one message.
+    for more in (first, second):
+        body = [line | more, line | more | {"source": "other"}]
+        assert busy.send("POST", "/task-logs", body, headers=headers).status_code == 200
+    assert len(busy.journal.streams[subjects.LOGS]) == 2 * stored
+
+
 # -- who may
 
 

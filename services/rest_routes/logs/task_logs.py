@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 import uuid
 from datetime import datetime
@@ -46,12 +47,17 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 @root.post("/task-logs")
 async def ship(call: Authenticated) -> Response:
-    """Store a list of log lines."""
+    """Store a list of log lines.
+
+    A repeated request stores nothing more for two minutes if it has an `Idempotency-Key`, or if each of its
+    lines has a timestamp with a fraction of a second.
+    """
     try:
         body = await call.json()
         records = msgspec.convert(body if isinstance(body, list) else [body], list[Record], strict=False)
     except msgspec.ValidationError as error:
         raise invalid(f"the log records cannot be read: {error}") from None
+    id, numbers = await _request_id(call, records), itertools.count()
     for (task, allocation, agent, source), lines in _group_by_source(call, records).items():
         for start in range(0, len(lines), LINES_PER_MESSAGE):
             batch = LogBatch(
@@ -62,9 +68,20 @@ async def ship(call: Authenticated) -> Response:
                 offset=-1,
                 lines=lines[start : start + LINES_PER_MESSAGE],
             )
-            draft = Draft(subjects.logs(task), msgspec.json.encode(batch), f"log-{uuid.uuid4().hex}")
+            draft = Draft(subjects.logs(task), msgspec.json.encode(batch), f"log-{id}-{next(numbers)}")
             await append_to_log(call.backend.journal, draft)
     return call.answer({})
+
+
+async def _request_id(call: UserCall, records: list[Record]) -> str:
+    """An id that is the same if the request is repeated, as far as that can be told."""
+    key = await call.idempotency_key()
+    # A script may well print the same twice in a second, but not in the same fraction of one.
+    is_told_apart = all(record.timestamp and record.timestamp.microsecond for record in records)
+    if key is None and not is_told_apart:
+        return uuid.uuid4().hex
+    # The digest in any case: another request with the same key must lose no line.
+    return f"{key.request_id if key else call.user.id}-{await call.request_digest()}"
 
 
 LogSource = tuple[str, str, str, str]
