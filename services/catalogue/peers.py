@@ -219,7 +219,8 @@ class Peers:
 
     async def misfit_reason(self, pool: str, slots: int, *, single_agent: bool = False) -> str:
         """Empty if the pool could ever place a trial of that size, else what would fit. Raises `Refused`."""
-        answer = await self._bus_client.query(queries.Fits(pool=pool, slots=slots, single_agent=single_agent))
+        query = queries.Fits(pool=pool, slots=slots, single_agent=single_agent)
+        answer = await self._bus_client.query(query, min_position=self._catalogue.position)
         return str(answer.value)
 
     async def query(self, query: Any, *, stream: str = subjects.CONTROL, position: int = 0) -> Any:

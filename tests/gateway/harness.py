@@ -60,6 +60,8 @@ class StandIn:
         self.commands: list[Any] = []
         self.published: list[tuple[str, bytes]] = []
         """Subjects and bodies of messages that were published and are not stored."""
+        self.asked_at: dict[type, int] = {}
+        """For each kind of query, the position in CONTROL that its owner had to have read."""
         self.deaf = False
         self.on_command: Callable[[Any], Any] = lambda command: None
         self.position: Callable[[], int] = lambda: 0
@@ -131,6 +133,7 @@ class StandIn:
         return {owner: self.progress.get(owner, []) for owner in owners}
 
     async def query(self, query: Any, *, min_position: int = 0, stream: str = subjects.CONTROL) -> Answer:
+        self.asked_at[type(query)] = min_position
         value = self.values[type(query)]
         if callable(value):
             value = value(query)

@@ -38,9 +38,8 @@ async def preview(call: Authenticated, experiment_id: int, query: FromQuery[Keep
         experiment_id=experiment_id, experiment_best=best, trial_best=trial_best, trial_latest=trial_latest
     )
     state = call.catalogue.state
-    deletable = [
-        state.checkpoints[uuid] for uuid in await call.peers.query(question) if uuid in state.checkpoints
-    ]
+    uuids = await call.peers.query(question, position=call.catalogue.position)
+    deletable = [state.checkpoints[uuid] for uuid in uuids if uuid in state.checkpoints]
     shown = [{**checkpoint(record, state), **_as_in_0_25(record)} for record in deletable]
     return call.answer({"checkpoints": shown, "metric_name": experiment.metric})
 

@@ -43,7 +43,8 @@ async def events(call: Authenticated, experiment_id: int) -> Response:
     while True:
         # Before the query: what is folded while it is answered must end the wait.
         position = call.catalogue.position
-        answer = await call.peers.query(query)
+        # A searcher that is behind would list events that are answered, and they would be answered again.
+        answer = await call.peers.query(query, position=position)
         left = deadline - asyncio.get_running_loop().time()
         if answer["state"] != "ACTIVE":
             # Clients of 0.25 end their loop at this event, whatever else is unanswered.

@@ -52,7 +52,7 @@ async def preview(call: Authenticated) -> Response:
 async def rungs(call: Authenticated, experiment_id: int) -> Response:
     """Which trials a halving search promoted and stopped, and at which value (our addition)."""
     call.catalogue.experiment(experiment_id)
-    answer = await call.peers.query(queries.SearchRungs(experiment_id))
+    answer = await call.peers.query(queries.SearchRungs(experiment_id), position=call.catalogue.position)
     brackets = [[_rung(rung) for rung in bracket] for bracket in answer["brackets"]]
     return call.answer({"brackets": brackets})
 
