@@ -168,6 +168,20 @@ def strays_left_alone(patch):
     patch.setattr(plan, "_number", lambda id, pool: 0)
 
 
+def repeated_registration_taken(patch):
+    """A registration that the broker stores twice begins another session."""
+    patch.setattr(hosts, "remember_session", lambda sessions, session: ())
+
+
+def answered_by_what_it_has(patch):
+    """What stores nothing is answered without a look at where the log ends."""
+
+    async def believed(self, stream, *, after):
+        return after
+
+    patch.setattr(Line, "end", believed)
+
+
 PLANTED = [
     (work_for_who_is_given_back, "gives_nothing_to_who_is_given_back", (), 24),
     (idle_however_busy, "nobody_works_there", (), 15),
@@ -185,6 +199,8 @@ PLANTED = [
     (rounds_without_end, None, (), 1),
     (unknown_is_failed, "a call is obeyed once", ("losses", "users"), 1),
     (second_worker_taken, None, (), 9),
+    (repeated_registration_taken, "ends_when_all_parts_are_gone", (), 7),
+    (answered_by_what_it_has, "answers follow those before them", (), 777),
 ]
 """Each with the invariant that finds it, the kinds of trouble that it takes (none: all), and a seed.
 
