@@ -71,6 +71,9 @@ def test_pausing_asks_running_trials_to_leave_and_activating_runs_them_again(sea
     assert not of(searcher.RunRequested, searching.end_run(1))
     requested = of(searcher.RunRequested, change(searching, "activate"))
     assert [(r.trial_id, r.run) for r in requested] == [(1, 2)]
+    # The second run of the first trial was asked for nothing yet; the others still have to leave.
+    stops = of(searcher.StopRequested, change(searching, "pause"))
+    assert [(s.trial_id, s.allocation_id) for s in stops] == [(1, requested[0].allocation_id)]
 
 
 def test_a_run_resumes_from_the_latest_checkpoint(searching):
