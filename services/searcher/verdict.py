@@ -63,11 +63,11 @@ def _failed(
 ) -> searcher.TrialEnded | searcher.RunEnded:
     if permanent:
         reason = f"{why}; not tried again, since another attempt would fail in the same way"
-        return _end_trial(trial, "ERROR", reason, restarts=trial.restarts)
+        return _end_trial(trial, "ERROR", reason)
     restarts = trial.restarts + 1
     if restarts > experiment.max_restarts:
         reason = f"{why}; {_describe_restart_limit(experiment.max_restarts)}"
-        return _end_trial(trial, "ERROR", reason, restarts=trial.restarts)
+        return _end_trial(trial, "ERROR", reason)
     return _run_again(trial, restarts, f"{why}; restart {restarts} of {experiment.max_restarts}")
 
 
@@ -82,14 +82,12 @@ def _run_again(trial: Trial, restarts: int, reason: str) -> searcher.RunEnded:
     return searcher.RunEnded(trial_id=trial.id, run=trial.run, restarts=restarts, reason=reason)
 
 
-def _end_trial(
-    trial: Trial, state: Life, reason: str, early_exit: str | None = None, restarts: int | None = None
-) -> searcher.TrialEnded:
+def _end_trial(trial: Trial, state: Life, reason: str, early_exit: str | None = None) -> searcher.TrialEnded:
     reported_exit = {"ERROR": "ERRORED", "CANCELED": "USER_CANCELED"}.get(state, early_exit)
     return searcher.TrialEnded(
         trial_id=trial.id,
         state=state,
-        restarts=trial.restarts if restarts is None else restarts,
+        restarts=trial.restarts,
         early_exit=reported_exit,
         reason=reason,
     )
