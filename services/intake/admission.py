@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from det_contracts import bounds, codec, subjects
+from det_contracts import bounds, checkpoint_ids, codec, subjects
 from det_contracts.envelope import Envelope, Unknown
 from det_contracts.events import trial, worker
 from det_contracts.limits import STATED_BYTES
@@ -99,8 +99,15 @@ def _check_kind(sender: Sender, stated: Envelope, event: Any) -> None:
         raise NotAdmitted(f"this {stated.name} is not about its sender, {sender.fact_prefix} {sender.id}")
     # For trials, the records themselves have the other limits.
     limits = worker.limit_problem if sender.sort == "worker" else bounds.limit_problem
+    if isinstance(event, trial.CheckpointStored):
+        _check_checkpoint(event)
     if beyond := limits(event):
         raise NotAdmitted(f"{stated.name}: {beyond}")
+
+
+def _check_checkpoint(event: trial.CheckpointStored) -> None:
+    if not checkpoint_ids.may_register(event.trial_id, event.uuid, event.secret):
+        raise NotAdmitted(f"checkpoint {event.uuid} is another trial's than {event.trial_id}")
 
 
 def _log_envelope(stated: Envelope, sender: Sender, position: int, at: float) -> Envelope:

@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 import pytest
 
-from det_contracts import queries, subjects
+from det_contracts import checkpoint_ids, queries, subjects
 from det_contracts.events import scheduler, searcher, trial
 from det_contracts.reports import LogBatch
 from services.catalogue import gathers
@@ -195,6 +195,22 @@ def test_a_stored_checkpoint_is_registered_once(busy):
     assert len(facts_of(busy, trial.CheckpointStored)) == 1
 
 
+def test_a_checkpoint_with_an_id_of_its_trial_is_registered(busy):
+    uuid = checkpoint_ids.make(1, "s")
+    assert busy.post(f"{API}/checkpoints", checkpoint(uuid=uuid, secret="s")) == {}
+    assert [fact.uuid for fact in facts_of(busy, trial.CheckpointStored)] == [uuid]
+
+
+def test_whose_id_another_has_registered_is_told(busy):
+    """Before, the answer was that all is well, and the trial was left without its checkpoint."""
+    busy.given(stories.trial_created(2), stories.stored(2, "c-1", 3))
+    text = busy.refused(400, "POST", f"{API}/checkpoints", checkpoint())
+    assert "checkpoint c-1 is registered by another trial" in text
+
+
+OF_ANOTHER = checkpoint_ids.make(2, "s")
+
+
 @pytest.mark.parametrize(
     ("changes", "status", "text"),
     [
@@ -206,6 +222,8 @@ def test_a_stored_checkpoint_is_registered_once(busy):
             "metadata has 1,048,604 bytes of JSON",
         ),
         ({"uuid": "../x"}, 400, "may hold letters"),
+        ({"uuid": OF_ANOTHER}, 403, "is another trial's than 1"),
+        ({"uuid": OF_ANOTHER, "secret": "s"}, 403, "is another trial's than 1"),
         ({"state": "STATE_ERROR"}, 400, "only what is complete"),
         ({"allocationId": "1.r2.1", "taskId": "1.r2"}, 403, "the token is that of 1.r1.1"),
         ({"allocationId": "1.r2.1"}, 404, "1.r2.1"),

@@ -1,11 +1,12 @@
 """What is let into the log, and what is not: each message by itself."""
 
 import json
+from uuid import UUID
 
 import msgspec
 import pytest
 
-from det_contracts import codec, subjects
+from det_contracts import checkpoint_ids, codec, subjects
 from det_contracts.envelope import Envelope
 from det_contracts.events import scheduler, trial, worker
 from det_contracts.limits import METRIC_BYTES, PROPERTIES_BYTES, STATED_BYTES, WITNESS_BYTES
@@ -208,3 +209,42 @@ def test_what_a_script_fills_as_it_likes_has_bounds(event, field, most):
         assert f"{field} has {most + 1:,} bytes of JSON: at most {most:,}" in refused(
             message(beyond, subject)
         )
+
+
+def checkpoint(uuid, trial_id=7, **changes):
+    values = {"run": 1, "task_id": "1.a", "allocation_id": "1.a.1", "resources": {}, "metadata": {}}
+    fact = {"trial_id": trial_id, "experiment_id": 1, "uuid": uuid, "steps_completed": 1, **values, **changes}
+    return trial.CheckpointStored(**fact)
+
+
+OWN = checkpoint_ids.make(7, "a-secret")
+
+
+def test_a_checkpoint_is_registered_by_the_trial_that_made_its_id():
+    fact = checkpoint(OWN, secret="a-secret")
+    recorded, _ = admitted(message(fact))
+    assert recorded.event == fact
+
+
+@pytest.mark.parametrize("secret", ["", "a-guess", "a-secret"])
+@pytest.mark.parametrize("uuid", [OWN, OWN.upper()])
+def test_who_sees_an_id_in_the_storage_cannot_register_it(uuid, secret):
+    """Before, the first report of an id counted, and the owner's came only after its last byte was stored."""
+    stolen = message(checkpoint(uuid, 8, secret=secret), "witness.trial.8", actor="trial:8")
+    assert refused(stolen) == f"checkpoint {uuid} is another trial's than 8"
+
+
+@pytest.mark.parametrize(
+    "uuid", ["4a1f0c9e-3b6d-4a51-8c37-0f6f5c1d2e3b", "chosen-freely", "x" * 64, f"{OWN}-2"]
+)
+def test_ids_of_other_clients_are_registered_as_before(uuid):
+    fact = checkpoint(uuid)
+    assert admitted(message(fact))[0].event == fact
+
+
+def test_no_two_ids_are_the_same():
+    ids = {
+        checkpoint_ids.make(trial_id, secret) for trial_id in range(100) for secret in map(str, range(100))
+    }
+    assert len(ids) == 10_000
+    assert all(UUID(id).version == 8 and str(UUID(id)) == id for id in ids)

@@ -72,6 +72,8 @@ class CheckpointStored(msgspec.Struct, frozen=True, kw_only=True):
     """Relative path to size in bytes. A directory ends in '/' and has size 0."""
     metadata: dict[str, Any]
     steps_completed: Count
+    secret: Text = ""
+    """What `uuid` was made of, if it is an id that only this trial can register: see `checkpoint_ids`."""
 
 
 @event("trial.preemption_acknowledged", key="trial_id")

@@ -88,7 +88,15 @@ class CheckpointContext:
     def _writer(self, shard: bool) -> Writer:
         # A shard of one rank is an ordinary checkpoint, and needs no exchange between ranks.
         kind = ShardedWriter if shard and self._dist.size > 1 else SingleWriter
-        return kind(self._dist, self._storage, self._uploads, self._required, self._report, self._check_quota)
+        return kind(
+            self._dist,
+            self._storage,
+            self._uploads,
+            self._required,
+            self._report,
+            self._check_quota,
+            self._transport.new_checkpoint_id,
+        )
 
     @contextlib.contextmanager
     def store_path(

@@ -8,7 +8,6 @@ import contextlib
 import functools
 import os
 import pathlib
-import uuid
 from collections.abc import Callable, Iterator
 from typing import NoReturn
 
@@ -80,7 +79,9 @@ class ShardedWriter(Writer):
                 existing_directory(directory)
             if self._dist.rank == 0:
                 self._check_quota(0)
-            return str(uuid.uuid4()), plain_metadata(metadata), metadata is not None
+            # That of rank 0 is taken: it reports the checkpoint.
+            id = self._new_id() if self._dist.rank == 0 else ""
+            return id, plain_metadata(metadata), metadata is not None
 
         outcomes = values_of_all(self._dist, Outcome(check))
         anybody = any(has_metadata for _, _, has_metadata in outcomes)

@@ -5,7 +5,6 @@ import contextlib
 import functools
 import os
 import pathlib
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -71,6 +70,7 @@ class Writer(abc.ABC):
         required: Callable[[Metadata], Metadata],
         report: Callable[[str, Resources, Metadata], None],
         check_quota: Callable[[int], None],
+        new_id: Callable[[], str],
     ) -> None:
         """`required` raises if the metadata is incomplete; `report` registers a stored checkpoint.
 
@@ -82,6 +82,7 @@ class Writer(abc.ABC):
         self._required = required
         self._report = report
         self._check_quota = check_quota
+        self._new_id = new_id
 
     @abc.abstractmethod
     def store_path(self, metadata: Metadata | None, background: bool) -> AbstractContextManager[Given]:
@@ -146,7 +147,7 @@ class SingleWriter(Writer):
         self._check_early(plain_metadata(metadata), has_metadata=metadata is not None)
         # Its size is not known yet. A quota that is used up refuses before the script writes for minutes.
         self._check_quota(0)
-        storage_id = str(uuid.uuid4())
+        storage_id = self._new_id()
         path = self._storage.pre_store_path(storage_id)
         discard = functools.partial(self._storage.discard, path, storage_id)
         try:
@@ -176,7 +177,7 @@ class SingleWriter(Writer):
         write_metadata(directory, plain)
         resources = choose(self._storage._list_directory(directory), selector)
         self._check_quota(sum(resources.values()))
-        storage_id = str(uuid.uuid4())
+        storage_id = self._new_id()
         send = functools.partial(self._sender(directory, storage_id, resources, background), {})
         discard = functools.partial(self._storage.delete_quietly, storage_id)
         report = functools.partial(self._report, storage_id, resources, plain)

@@ -8,10 +8,11 @@ import atexit
 import json
 import logging
 import os
+import secrets
 import time
 from typing import Any
 
-from det_contracts import codec, subjects
+from det_contracts import checkpoint_ids, codec, subjects
 from det_contracts.events import trial
 from det_contracts.limits import TEXT_CHARACTERS
 from det_contracts.reports import ReportBatch
@@ -72,6 +73,8 @@ class BusTransport:
             Budget(PROGRESS_AT_ONCE, PROGRESS_PER_S) if config.get("name") == "custom" else None
         )
         """Limits progress to a custom search method. It gets every report, unless the script floods it."""
+        self._checkpoint_secrets: dict[str, str] = {}
+        """By the id that was made of it, until the checkpoint is reported."""
         self._acknowledged = False
         self._started = self._closed = False
         self._exit_patience_s = exit_patience()
@@ -210,6 +213,13 @@ class BusTransport:
 
     # -- facts
 
+    def new_checkpoint_id(self) -> str:
+        """Return an id that only this trial can register."""
+        secret = secrets.token_hex(16)
+        id = checkpoint_ids.make(self._trial, secret)
+        self._checkpoint_secrets[id] = secret
+        return id
+
     def checkpoint(self, stored: StoredCheckpoint) -> None:
         """Publish that a checkpoint is stored."""
         fact = trial.CheckpointStored(
@@ -222,6 +232,7 @@ class BusTransport:
             resources=stored.resources,
             metadata=stored.metadata,
             steps_completed=int(stored.metadata["steps_completed"]),
+            secret=self._checkpoint_secrets.pop(stored.uuid, ""),
         )
         self._state(fact, f"checkpoint {stored.uuid}")
 

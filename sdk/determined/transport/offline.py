@@ -4,6 +4,7 @@ import logging
 from typing import Any
 
 from determined.transport.protocol import MetricReport, SearcherOp, StoredCheckpoint
+from determined.transport.random_ids import RandomIds
 
 logger = logging.getLogger("determined.core")
 
@@ -21,7 +22,7 @@ class _Unconnected:
         pass
 
 
-class OfflineTransport(_Unconnected):
+class OfflineTransport(_Unconnected, RandomIds):
     """Behaves like a cluster with one trial and one operation, without preemption.
 
     `length` is the length of the single operation, in the searcher's unit. Nothing uses the network.

@@ -13,6 +13,7 @@ import msgspec
 
 from determined.common.api import errors
 from determined.transport.protocol import MetricReport, SearcherOp, StoredCheckpoint
+from determined.transport.random_ids import RandomIds
 from determined.transport.rest import RETRIED_STATUSES, Session
 
 BEAT_S, POLL_S, PAUSE_S = 50.0, 10.0, 2.0
@@ -30,7 +31,7 @@ class Place(msgspec.Struct, frozen=True):
     run: int
 
 
-class OutsideTransport:
+class OutsideTransport(RandomIds):
     """Sends reports in order from a thread. They wait while the cluster is unreachable; see `Transport`."""
 
     def __init__(self, connect: Callable[[], Session], place: Place) -> None:

@@ -118,6 +118,10 @@ class Transport(Answers, Protocol):
     def progress(self, units: float) -> None:
         """Report progress on the current operation. Advisory: returns immediately and never raises."""
 
+    def new_checkpoint_id(self) -> str:
+        """Return an id for a checkpoint that is about to be stored. Where possible, nobody else can register
+        it."""
+
     def checkpoint(self, stored: StoredCheckpoint) -> None:
         """Register a stored checkpoint, after a flush. In an outage it may be registered later."""
 

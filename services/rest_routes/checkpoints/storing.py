@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 from starlette.responses import Response
 
-from det_contracts import ids
+from det_contracts import checkpoint_ids, ids
 from det_contracts.events.trial import CheckpointStored
 from det_contracts.problems import failed_precondition, invalid, not_found
 from det_contracts.queries import StorageRefusal
@@ -16,6 +16,7 @@ from services.catalogue.peers import query_or_empty
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.body import Body
 from services.rest_routes.tasks.witness import Witness, run_of_script
+from services.web.errors import forbidden
 from services.web.query import FromQuery, Integer, QueryModel
 from services.web.routes import Routes
 
@@ -30,6 +31,7 @@ class Stored(Body):
     uuid: str
     resources: dict[str, int] = Field(default_factory=dict)
     metadata: dict[str, Any] = Field(default_factory=dict)
+    secret: str = ""
     state: str = "STATE_COMPLETED"
 
 
@@ -65,10 +67,15 @@ async def store(call: Authenticated, body: Stored) -> Response:
     allocation = _allocation(call, body)
     if allocation.trial_id is None:
         raise failed_precondition(f"allocation {allocation.id} belongs to no trial, so it has no checkpoints")
+    if not checkpoint_ids.may_register(allocation.trial_id, body.uuid, body.secret):
+        raise forbidden(f"checkpoint {body.uuid} is another trial's than {allocation.trial_id}")
     witness = Witness(call, allocation.trial_id)
     # The script repeats its report after a lost answer, perhaps days later, when the broker no longer
     # recognizes the message.
-    if body.uuid not in call.catalogue.state.checkpoints:
+    registered = call.catalogue.state.checkpoints.get(body.uuid)
+    if registered is not None and registered.trial_id != allocation.trial_id:
+        raise failed_precondition(f"checkpoint {body.uuid} is registered by another trial")
+    if registered is None:
         fact = CheckpointStored(
             trial_id=allocation.trial_id,
             experiment_id=allocation.experiment_id,
@@ -79,6 +86,7 @@ async def store(call: Authenticated, body: Stored) -> Response:
             resources=body.resources,
             metadata=body.metadata,
             steps_completed=steps,
+            secret=body.secret,
         )
         await witness.record_fact_and_wait(fact, f"checkpoint-{body.uuid}")
     return call.answer({})

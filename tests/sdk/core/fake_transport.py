@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from determined.transport.protocol import MetricReport, SearcherOp, StoredCheckpoint
+from determined.transport.random_ids import RandomIds
 
 
-class FakeTransport:
+class FakeTransport(RandomIds):
     """Keep reports pending until something flushes, as a background sender would."""
 
     def __init__(self, lengths: Sequence[int] = (), preempt_after: int | None = None) -> None:

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from det_contracts import codec, subjects
+from det_contracts import checkpoint_ids, codec, subjects
 from det_contracts.events import trial
 from tests.fixtures.ports import reserved_port
 from tests.fixtures.script import Script
@@ -120,7 +120,10 @@ def test_a_checkpoint_of_an_outage_is_made_known_behind_the_reports_before_it(sc
     script.broker.start()
     ended(process)
     facts = [codec.decode(body, 0).event for body in script.stored(subjects.WITNESS)]
-    assert [fact.steps_completed for fact in facts if isinstance(fact, trial.CheckpointStored)] == [1]
+    (fact,) = [fact for fact in facts if isinstance(fact, trial.CheckpointStored)]
+    assert fact.steps_completed == 1
+    # Nobody else can register it: tests/intake/test_admission.py.
+    assert fact.uuid == checkpoint_ids.make(fact.trial_id, fact.secret)
     assert script.steps() == [1, 2]
 
 
