@@ -136,10 +136,9 @@ class Snapshot:
                 wanted.update(root for root in connection.execute(query).scalars() if root is not None)
         pages = self._no_pages(connection)
         c = SNAPSHOTS.c
-        columns = c.root, c.kind, c.id, c.body, c.position
+        columns = sa.select(c.root, c.kind, c.id, c.body, c.position)
         for portion in id_batches(root for root in wanted if not is_loaded(root)):
-            query = sa.select(*columns).where(self._in_roots(portion))
-            for root, kind, id, body, position in connection.execute(query):
+            for root, kind, id, body, position in connection.execute(columns.where(self._in_roots(portion))):
                 key, record = self._decode_row(kind, id, body)
                 pages.last_save = max(pages.last_save, position)
                 pages.records.setdefault(root, {})[kind, key] = record

@@ -108,7 +108,7 @@ class TaskStopRequested(msgspec.Struct, frozen=True):
 
 @event("scheduler.task.forgotten", key="task_id")
 class TaskForgotten(msgspec.Struct, frozen=True):
-    """A task that ended long ago is removed from all lists, with its log lines. Reports still count its run."""
+    """A task that ended long ago is removed from lists, with its log lines. Reports still count its run."""
 
     task_id: str
     number: int
