@@ -9,6 +9,7 @@ import pytest
 from det_contracts import queries
 from services.catalogue import search
 from services.catalogue.columns.values import MAX_CACHED
+from services.rest_routes.experiments.searching import MAX_METRICS
 from tests.gateway import stories as story
 
 FIND = "/api/v1/experiments-search"
@@ -261,3 +262,16 @@ def test_columns_of_any_name_are_not_kept_for_good(three):
     assert matching_ids(three, group("and", leaf("hp.lr", "=", 0.1))) == [1]
     three.apply(story.created(4, hyperparameters={"lr": {"type": "const", "val": 0.1}}))
     assert matching_ids(three, group("and", leaf("hp.lr", "=", 0.1))) == [4, 1]
+
+
+def test_who_names_metrics_without_end_makes_no_endless_list_of_columns(three):
+    """The metric that a search goes by stays, whatever others are called."""
+    many = [f"a{n}" for n in range(20_000)]
+    metric = story.created(1).config["searcher"]["metric"]
+    three.peers.values[queries.MetricNames] = {"mine": many, "training": many, "validation": [*many, metric]}
+    columns = three.get("/api/v1/projects/1/columns")["columns"]
+    metrics = [column["column"] for column in columns if column["type"] == "COLUMN_TYPE_NUMBER"]
+    assert f"validation.{metric}.last" in metrics
+    groups = ("mine.", "training.", "validation.")
+    named = {column.rpartition(".")[0] for column in metrics if column.startswith(groups)}
+    assert len(named) == MAX_METRICS

@@ -40,6 +40,8 @@ TRIALS_PER_QUERY = 20
 """Trials per query: each may have thousands of metrics, and the answer must fit into one message."""
 MAX_EXPERIMENTS = 200
 """How many of a project's newest experiments contribute metric columns."""
+MAX_METRICS = 1000
+"""How many metrics have columns. Each has five, and scripts name as many as they like."""
 
 
 class ProjectQuery(QueryModel):
@@ -132,7 +134,11 @@ async def labels(call: Authenticated, query: FromQuery[ProjectQuery]) -> Respons
 
 @router.get("/projects/{id}/columns", **response_schema(ColumnsThere))
 async def columns(call: Authenticated, id: int) -> Response:
-    """The columns by which a project's experiments can be filtered and sorted. Id 0 means all projects."""
+    """The columns by which a project's experiments can be filtered and sorted. Id 0 means all projects.
+
+    At most 1,000 metrics have columns here, those that searches go by first; the others can be named all the
+    same.
+    """
     state = call.catalogue.state
     if id:
         workspace_records.project(state, id)
@@ -198,10 +204,14 @@ async def _metrics(call: UserCall, ids: list[int]) -> list[dict[str, str]]:
     metric_names: dict[str, list[str]] = {}
     with contextlib.suppress(Refused):
         metric_names = await call.peers.query(queries.MetricNames(ids)) if ids else {}
+    every = [(group, name) for group, names in metric_names.items() for name in names]
+    if len(every) > MAX_METRICS:
+        submissions = call.catalogue.state.submissions
+        searched = {submissions[id].config["searcher"]["metric"] for id in ids if id in submissions}
+        every.sort(key=lambda metric: (metric[1] not in searched, metric[0] not in _LOCATIONS))
     return [
         _column(f"{group}.{name}.{statistic}", "NUMBER", _LOCATIONS.get(group, "CUSTOM_METRIC"))
-        for group, names in metric_names.items()
-        for name in names
+        for group, name in every[:MAX_METRICS]
         for statistic in STATISTICS
     ]
 
