@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 
 import pytest
 
@@ -158,11 +157,10 @@ def test_an_answer_of_a_container_is_not_shown(azure):
 
 def test_a_container_that_hangs_is_left(azure, monkeypatch):
     monkeypatch.setattr(submit_probe, "WITHIN_S", 0.6)
-    azure.fault = lambda handler: azure.over.wait(60) or True
-    began = time.monotonic()
+    # Until the end of the test: so would this.
+    azure.fault = lambda handler: azure.over.wait() or True
     with pytest.raises(Refused, match="does not answer"):
         probe(_container(azure), None, Addresses(allowed="127.0.0.0/8"))
-    assert time.monotonic() - began < 20
 
 
 def test_other_content_than_was_written_is_noticed(azure):

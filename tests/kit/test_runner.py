@@ -143,7 +143,7 @@ def test_who_ends_it_while_a_decision_is_answered_does_end_it():
         await log.append(ask(1))
         await asyncio.wait_for(log.appended.wait(), 60)
         task.cancel()
-        done, _ = await asyncio.wait([task], timeout=10)
+        done, _ = await asyncio.wait([task], timeout=60)
         for left in asyncio.all_tasks() - {asyncio.current_task()}:
             left.cancel()
         assert done

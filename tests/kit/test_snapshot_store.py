@@ -309,7 +309,7 @@ def test_whoever_stops_it_at_any_turn_does_stop_it(database):
         for _ in range(turns):
             await asyncio.sleep(0)
         task.cancel()
-        done, _ = await asyncio.wait([task], timeout=5)
+        done, _ = await asyncio.wait([task], timeout=60)
         await hang_up(asking)
         for _ in range(3):
             task.cancel()

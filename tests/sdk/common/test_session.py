@@ -28,7 +28,7 @@ def session(master):
 def test_every_method_gives_the_answer_itself(master, session):
     for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
         master.answer(method, "/api/v1/things", {"by": method})
-        answer = getattr(session, method.lower())("/api/v1/things", params={"a": [1, 2]}, timeout=5)
+        answer = getattr(session, method.lower())("/api/v1/things", params={"a": [1, 2]}, timeout=60)
         assert (answer.status_code, answer.json()) == (200, {"by": method})
         assert master.calls[-1].query == {"a": ["1", "2"]}
         assert master.calls[-1].headers["Authorization"] == "Bearer t"
