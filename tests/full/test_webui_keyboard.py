@@ -224,3 +224,11 @@ def test_every_line_of_a_long_configuration_is_drawn(page, search):
     last = drawn.locator("span", has_text="# the last").last
     page.keyboard.press("Control+End")
     expect(last).to_be_in_viewport()
+    # What can be written there is offered in sight, too.
+    page.keyboard.insert_text("\n")
+    page.keyboard.press("Control+Space")
+    offered = page.get_by_role("listbox", name="Suggestions")
+    expect(offered.get_by_role("option", selected=True)).to_be_in_viewport(ratio=1)
+    page.keyboard.press("Escape")
+    # It is checked while one types: let that come to its end.
+    expect(page.locator(".verdict .good")).to_be_visible()

@@ -1,6 +1,6 @@
 /** The configuration editor: syntax colours, completion at the cursor, and errors beside their lines. */
 
-import { type KeyboardEvent, useId, useMemo, useRef, useState } from "react";
+import { type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from "react";
 
 import { Colours } from "../../code/colours";
 import { type Known, type Offers, offers, type Wrong } from "./yaml";
@@ -55,6 +55,12 @@ export function Editor({ text, onChange, fields, wrong }: Props) {
     event.preventDefault();
     event.stopPropagation();
   };
+  const isOffered = shown.length > 0;
+  // The list opens below its line, and the last line in sight has nothing below it.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the list moves with the cursor
+  useEffect(() => {
+    if (isOffered) document.getElementById(`${id}-${place}`)?.scrollIntoView({ block: "nearest" });
+  }, [isOffered, id, place, at]);
   const before = at === null ? "" : text.slice(0, at);
   const row = before.split("\n").length;
   const column = before.length - before.lastIndexOf("\n") - 1;
