@@ -85,13 +85,13 @@ def _sizes(folder: Path, pids: Collection[int]) -> Iterator[int]:
         device = folder.lstat().st_dev
     except OSError:
         return
-    seen: set[int] = set()
+    counted_inodes: set[int] = set()
     for status in itertools.chain(_within(folder, device), _deleted(pids, device)):
         # A file with several names, or with none that several processes have open, takes its place once.
-        if status.st_nlink == 1 or stat.S_ISDIR(status.st_mode) or status.st_ino not in seen:
+        if status.st_nlink == 1 or stat.S_ISDIR(status.st_mode) or status.st_ino not in counted_inodes:
             yield max(status.st_blocks * BLOCK, LEAST_BYTES)
         if status.st_nlink != 1:
-            seen.add(status.st_ino)
+            counted_inodes.add(status.st_ino)
 
 
 def _within(folder: Path, device: int) -> Iterator[os.stat_result]:

@@ -266,9 +266,9 @@ class Decider(Generic[S]):
         if any(pending.answer_from is None for pending in made.waiting):
             # As if it were sent: where this loop is ended meanwhile, its commands are told.
             self._unconfirmed[made.batch] = tuple(made.outcomes)
-            end = await self._journal.end(subjects.CONTROL, after=made.seen)
+            end = await self._journal.end(subjects.CONTROL, after=made.state_position)
             self._unconfirmed.pop(made.batch, None)
-        again = made.deliver(made.seen, end)
+        again = made.deliver(made.state_position, end)
         self._commands.put_back(again)
         self._last_appended = max(self._last_appended, *(pending.answer_from or 0 for pending in again), 0)
         return not again

@@ -67,10 +67,10 @@ class Outcome(msgspec.Struct, frozen=True):
 class Round:
     """A batch under construction."""
 
-    def __init__(self, batch: str, at: float, seen: int = 0) -> None:
+    def __init__(self, batch: str, at: float, state_position: int = 0) -> None:
         self.batch = batch
         self.at = at
-        self.seen = seen
+        self.state_position = state_position
         """Position of the state that the commands were decided on."""
         self.events: list[Decided] = []
         self.outcomes: list[Outcome] = []
@@ -95,7 +95,7 @@ class Round:
             pending = outcome.pending
             if pending.answer_from is None:
                 pending.answer_from = end
-            if outcome.is_stored or pending.answer_from <= self.seen:
+            if outcome.is_stored or pending.answer_from <= self.state_position:
                 outcome.deliver(before)
             else:
                 again.append(pending)

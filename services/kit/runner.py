@@ -159,7 +159,8 @@ class Runner(Generic[S]):
                 (poison, *_) = flatten_errors(group)
                 assert isinstance(poison, Poison)  # noqa: S101 - for the type checker
                 log.critical("event.failed", at=poison.failed.location, exc_info=poison)
-                why = await self._record_failure(poison.failed)
+                await self.standstill.record_failure(poison.failed)
+                why = poison.failed.refusal(self.rules.owner)
             except* PortionFailed as group:
                 (error, *_) = flatten_errors(group)
                 # The attempts that narrow it down fail in the same way.
@@ -168,12 +169,9 @@ class Runner(Generic[S]):
                 failed = self._narrowing.on_failure(str(error), self.positions)
                 why = unavailable(f"{self.rules.owner} looks for the event that it cannot process: {error}")
                 if failed is not None:
-                    why = await self._record_failure(failed)
+                    await self.standstill.record_failure(failed)
+                    why = failed.refusal(self.rules.owner)
             self.decider.fail_commands(why)
-
-    async def _record_failure(self, failed: Failed) -> Refused:
-        await self.standstill.record_failure(failed)
-        return failed.refusal(self.rules.owner)
 
     async def _run_once(self) -> None:
         await self._load_state()
@@ -397,7 +395,6 @@ class Runner(Generic[S]):
         if not self.standstill.add_skipped(event, self.positions.get(event.stream, 0)):
             return
         # A replica of another release could fold the event. The log now says that it has no effect.
-        location = f"{event.stream} {event.position}"
-        log.warning("event.skipped_late", owner=self.rules.owner, at=location)
+        log.warning("event.skipped_late", owner=self.rules.owner, at=f"{event.stream} {event.position}")
         if set(self.rules.streams) == {subjects.CONTROL}:
             self._saver.rebuilds.request(recorded.position)

@@ -23,15 +23,15 @@ class OrderStream:
 
     async def workers(self) -> list[str]:
         """Return the workers that have orders. Raises `OutcomeUnknown`."""
-        prefix, found = subjects.orders(""), list[str]()
+        prefix, worker_ids = subjects.orders(""), list[str]()
         while True:
-            wanted = {"subjects_filter": f"{prefix}>", "offset": len(found)}
+            wanted = {"subjects_filter": f"{prefix}>", "offset": len(worker_ids)}
             answer = await self._request(f"STREAM.INFO.{subjects.ORDERS}", wanted)
             page = answer["state"].get("subjects") or {}
-            found += [subject.removeprefix(prefix) for subject in page]
+            worker_ids += [subject.removeprefix(prefix) for subject in page]
             # The broker names 100,000 subjects at once.
-            if not page or len(found) >= answer.get("total", 0):
-                return found
+            if not page or len(worker_ids) >= answer.get("total", 0):
+                return worker_ids
 
     async def delete(self, position: int) -> None:
         """Remove the orders at a position of the stream, if they are still there. Raises `OutcomeUnknown`."""

@@ -73,7 +73,7 @@ def forgotten():
         yield scheduler.TaskForgotten(id, number, "it ended long ago")
 
 
-def told(gateway, events):
+def with_events(gateway, events):
     for at, event in events:
         gateway.run(gateway.append(event, at=at))
     gateway.settle()
@@ -86,13 +86,13 @@ def aged(tmp_path, monkeypatch):
     monkeypatch.setattr(pager, "MAX_IDLE_RECORDS", 0)
     harness = Harness(tmp_path)
     harness.let_in()
-    yield told(harness, lived())
+    yield with_events(harness, lived())
     harness.close()
 
 
 def reports(gateway):
-    asked = {"startDate": time.strftime("%Y-%m-%d", time.gmtime(BEGAN)), "endDate": "2090-01-01"}
-    summed = gateway.get("/api/v1/resources/allocation/aggregated", **asked, period="MONTHLY")
+    period_query = {"startDate": time.strftime("%Y-%m-%d", time.gmtime(BEGAN)), "endDate": "2090-01-01"}
+    summed = gateway.get("/api/v1/resources/allocation/aggregated", **period_query, period="MONTHLY")
     entries = gateway.get("/api/v1/resources/allocation/raw", **WHOLE)["resourceEntries"]
     (shown,) = [entry for entry in entries if entry["slots"]]
     seconds = sum(entry["byUsername"].get("determined", 0) for entry in summed["resourceEntries"])

@@ -36,19 +36,19 @@ def kind_of(rules):
     return next(iter(rules.roots.root_lookups)) if rules.roots else next(iter(rules.state().__dict__))
 
 
-def asked(database, work):
+def statements_of(database, work):
     """The statements of some work, each once, with what was given to it; nothing of it stays."""
-    seen = {}
+    statements = {}
 
     def note(connection, cursor, statement, parameters, context, many):
-        seen[statement] = parameters[0] if many else parameters
+        statements[statement] = parameters[0] if many else parameters
 
     with database.engine.connect() as connection:
         sa.event.listen(database.engine, "before_cursor_execute", note)
         work(connection)
         sa.event.remove(database.engine, "before_cursor_execute", note)
         connection.rollback()
-    return seen
+    return statements
 
 
 def touched(node):
@@ -62,15 +62,15 @@ def touched(node):
 
 def costly(database, statements):
     """Statements that touch more rows than they may, with their plans."""
-    found = []
+    costly_statements = []
     for statement, parameters in statements.items():
         with database.engine.connect() as connection:
             explained = connection.exec_driver_sql(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", parameters)
             (plan,) = explained.scalar_one()
             connection.rollback()
         if touched(plan["Plan"]) > MOST:
-            found.append((statement, json.dumps(plan["Plan"], indent=1)))
-    return found
+            costly_statements.append((statement, json.dumps(plan["Plan"], indent=1)))
+    return costly_statements
 
 
 def of_a_running_service(snapshot, kind):
@@ -106,7 +106,7 @@ def test_no_statement_goes_through_what_has_ended(rules, postgres_url):
     with database.engine.begin() as connection:
         connection.execute(sa.text(FILL), {**fill, "first": 0, "count": ENDED, "away": 1})
         connection.execute(sa.text(FILL), {**fill, "first": ENDED + TRIALS_EACH, "count": LIVE, "away": 0})
-    statements = asked(database, of_a_running_service(snapshot, kind))
+    statements = statements_of(database, of_a_running_service(snapshot, kind))
     assert len(statements) >= 10
     assert any(statement.startswith("DELETE") for statement in statements)
     assert costly(database, statements) == []

@@ -24,7 +24,7 @@ class Look(msgspec.Struct, frozen=True, tag="look"):
 def look(state, command, call):
     if command.trial_id not in state.accounts:
         raise not_found("account", command.trial_id)
-    return Result(value=state.accounts[command.trial_id].asked)
+    return Result(value=state.accounts[command.trial_id].requested)
 
 
 RULES = Rules(owner="toy", state=Accounts, evolve=evolve, react=react, commands={Bump: bump, Look: look})
@@ -67,12 +67,12 @@ def test_what_stores_nothing_is_answered_after_what_was_in_the_log(id):
             await until(lambda: answered(runner, 2) == 1)
             log.keeps_up.clear()
             end = await log.append(ask(id, 5.0))
-            asked = asyncio.create_task(runner.command(Look(id), call("c")))
+            command = asyncio.create_task(runner.command(Look(id), call("c")))
             for _ in range(20):
                 await asyncio.sleep(0)
-            assert not asked.done()
+            assert not command.done()
             log.keeps_up.set()
-            position, value = await asyncio.wait_for(asked, 60)
+            position, value = await asyncio.wait_for(command, 60)
             assert (position >= end, value) == (True, 5.0 if id == 1 else 6.0)
 
     asyncio.run(work())
@@ -83,7 +83,7 @@ class Crowded(MemoryLog):
 
     def __init__(self):
         super().__init__()
-        self.facts = self.asked = 0
+        self.facts = self.end_calls = 0
 
     async def _store_fact(self):
         self.facts += 1
@@ -94,7 +94,7 @@ class Crowded(MemoryLog):
         return await super().append_batch(drafts, fence=fence)
 
     async def end(self, stream, *, after):
-        self.asked += 1
+        self.end_calls += 1
         await self._store_fact()
         return await super().end(stream, after=after)
 
@@ -117,11 +117,11 @@ def test_a_log_that_never_stops_growing_is_asked_once_per_command():
     async def work():
         log = Crowded()
         async with running(log, RULES) as runner:
-            before = log.asked
+            before = log.end_calls
             for number in range(10):
                 with pytest.raises(Refused, match="777"):
                     await asyncio.wait_for(runner.command(Look(777), call(f"c{number}")), 60)
-            assert log.asked - before == 10
+            assert log.end_calls - before == 10
 
     asyncio.run(work())
 

@@ -42,7 +42,7 @@ def contents(path):
 
 def schema_text(made, rows):
     """The text of a `schema.sql`."""
-    filled = {name for name, found in rows.items() if found}
+    filled = {name for name, table_rows in rows.items() if table_rows}
     assert filled == {"alembic_version"}, (
         f"revisions leave rows in {filled}: they have to be in the text, too"
     )

@@ -125,8 +125,8 @@ class _Ending:
         # The interpreter has flushed these, and exits with status 120 if that failed.
         own_streams = sys.stdout is not sys.__stdout__ or sys.stderr is not sys.__stderr__
         if not self._may_be_fast() or gc.get_debug() or gc.garbage or _end_own_modules():
-            for kept in (self._modules, self._generators, self._others):
-                kept.clear()
+            for held_objects in (self._modules, self._generators, self._others):
+                held_objects.clear()
             gc.unfreeze()
             if self._reports_leaks:
                 # What the interpreter still frees may write there.
