@@ -151,7 +151,8 @@ class Snapshot:
         for kind, some in groupby(sorted(keys, key=_by_kind), key=_by_kind):
             for ids in id_batches(filter(_is_valid_unicode, (str(id) for _, id in some))):
                 query = self._select_by_id(connection, kind, ids, c.root, c.id, c.body, c.position)
-                for root, id, body, position in connection.execute(query):
+                rows: Any = connection.execute(query)
+                for root, id, body, position in rows:
                     key, record = self._decode_row(kind, id, body)
                     pages.last_save = max(pages.last_save, position)
                     pages.records.setdefault(root or "", {})[kind, key] = record

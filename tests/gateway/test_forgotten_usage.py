@@ -16,7 +16,8 @@ from tests.gateway.harness import Harness
 
 DAY = 24 * 3600.0
 NOW = time.time() // 1
-BEGAN = NOW - 120 * DAY
+BEGAN = (NOW // DAY - 120) * DAY + DAY / 2
+"""At noon: its two hours lie in one day."""
 WHOLE = {"timestampAfter": "2023-01-01T00:00:00Z", "timestampBefore": "2090-01-01T00:00:00Z"}
 KEPT = "nb-1"
 WITHOUT_SLOTS, NEVER_PLACED = "tb-2", "cmd-3"

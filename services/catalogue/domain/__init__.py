@@ -1,6 +1,7 @@
 """The folded state of everything that lists and pages show."""
 
 from services.catalogue.domain.fold import evolve
+from services.catalogue.domain.small_records import Switch, TaskOwner
 from services.catalogue.domain.state import (
     Allocation,
     Checkpoint,
@@ -11,8 +12,6 @@ from services.catalogue.domain.state import (
     OwnTask,
     State,
     Submission,
-    Switch,
-    TaskOwner,
     Trial,
     Validation,
     Worker,

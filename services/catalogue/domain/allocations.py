@@ -19,6 +19,7 @@ from services.catalogue.domain.indexed_records import (
     put_trial,
 )
 from services.catalogue.domain.running_time import running_s, slot_s
+from services.catalogue.domain.small_records import TaskOwner
 from services.catalogue.domain.state import (
     Allocation,
     Experiment,
@@ -26,7 +27,6 @@ from services.catalogue.domain.state import (
     Phase,
     Share,
     State,
-    TaskOwner,
     Trial,
 )
 from services.kit.rules import Key

@@ -16,6 +16,7 @@ from det_contracts.events.scheduler import Outcome, OwnKind, Part, TaskKind
 from det_contracts.events.worker import Slot
 from det_contracts.states import AllocationState
 from det_contracts.states import State as Life
+from services.catalogue.domain.small_records import Switch, TaskOwner
 from services.kit.rules import derived
 from services.kit.sorted_keys import SortedKeys
 from services.people.domain.state import People
@@ -152,13 +153,6 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     """The searcher metric at the same step, if any."""
 
 
-class TaskOwner(msgspec.Struct, frozen=True):
-    """Whose a user's task was, once the task itself is forgotten."""
-
-    user: str
-    workspace_id: int
-
-
 class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     """One run of a task."""
 
@@ -183,11 +177,6 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     task_owner: TaskOwner | None = None
     """Set when its task is forgotten. Only reports on past use show it from then on."""
-
-    @property
-    def is_forgotten(self) -> bool:
-        """Whether its task was forgotten."""
-        return self.task_owner is not None
 
 
 class Live(msgspec.Struct, frozen=True):
@@ -241,13 +230,6 @@ class Gathered(msgspec.Struct, frozen=True):
     """Total size of all stored shares."""
 
     size_bytes: int = 0
-
-
-class Switch(msgspec.Struct, frozen=True):
-    """Whether a worker or slot accepts work, as set by a person."""
-
-    enabled: bool = True
-    draining: bool = False
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True):

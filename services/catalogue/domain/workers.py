@@ -9,7 +9,8 @@ import msgspec
 from det_contracts.envelope import Recorded
 from det_contracts.events import scheduler, worker
 from det_contracts.events.worker import is_about_session
-from services.catalogue.domain.state import State, Switch, Worker
+from services.catalogue.domain.small_records import Switch
+from services.catalogue.domain.state import State, Worker
 from services.kit.rules import Key
 
 replace = msgspec.structs.replace

@@ -60,7 +60,7 @@ def runs_of(call: UserCall, task_id: str) -> list[Allocation]:
     """The runs of a task in order, at least one. Raises `Refused` (not found)."""
     runs: list[Allocation] = []
     allocations = call.catalogue.state.allocations
-    while (run := allocations.get(f"{task_id}.{len(runs) + 1}")) is not None and not run.is_forgotten:
+    while (run := allocations.get(f"{task_id}.{len(runs) + 1}")) is not None and run.task_owner is None:
         runs.append(run)
     if not runs:
         raise not_found("task", task_id)
