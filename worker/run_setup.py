@@ -173,9 +173,8 @@ class Preparer:
         elif settings.worker_container_paths and storage is not None:
             argv = wrap_with_mounts(argv, info_dir, storage, make=is_within(storage, self._roots))
         environment |= rank_variables(argv, environment, len(slots))
-        fence = self._fence(briefing)
         limits = self._limits(run_dir, slots)
-        process.prepare(run_dir, argv, workdir, environment, fence, run_as, None, *limits)
+        process.prepare(run_dir, argv, workdir, environment, self._fence(briefing), run_as, None, *limits)
         if account is not None:
             # A template has the worker's rights, and its memory may hold what this user must not see.
             return ColdStart("it runs as another user than the worker"), notices
