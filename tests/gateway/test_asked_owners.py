@@ -23,7 +23,7 @@ NUMBERS = "save_experiment_best=1&save_trial_best=2&save_trial_latest=3"
 )
 def test_owners_have_read_what_the_gateway_has(gateway, query, path, value):
     gateway.log_in("admin")
-    gateway.given(story.worker_here(), story.created(1, searcher={"name": "custom", "metric": "loss"}))
+    gateway.apply(story.worker_here(), story.created(1, searcher={"name": "custom", "metric": "loss"}))
     if value is not None:
         gateway.peers.values[query] = value
     answer = gateway.send("GET", path)
@@ -33,7 +33,7 @@ def test_owners_have_read_what_the_gateway_has(gateway, query, path, value):
 
 def test_whether_a_pool_can_hold_a_task_is_asked_of_who_knows_the_pool_as_it_is(gateway):
     gateway.log_in("admin")
-    gateway.given(story.worker_here(slots=1))
+    gateway.apply(story.worker_here(slots=1))
     end = len(gateway.journal.streams["CONTROL"])
     gateway.post("/api/v1/commands", {"config": {"entrypoint": "true", "resources": {"slots": 1}}})
     assert gateway.peers.asked_at[queries.Fits] >= end

@@ -169,15 +169,15 @@ def test_people_do_not_tell_what_is_left(stored):
 def test_the_run_that_a_script_names_is_believed_only_if_it_is_one_of_its_own(gateway, allocation):
     """Before, one such report made the page of the checkpoint fail, and named others' tasks as its own."""
     fact = story.stored(1, UUID, 10, run=2)
-    gateway.given(story.created(1), story.trial_created(1), *story.running(1), story.allocation_ended(1))
-    gateway.given(*story.running(1, run=2))
-    gateway.given(msgspec.structs.replace(fact, task_id="2.other", allocation_id=allocation))
+    gateway.apply(story.created(1), story.trial_created(1), *story.running(1), story.allocation_ended(1))
+    gateway.apply(*story.running(1, run=2))
+    gateway.apply(msgspec.structs.replace(fact, task_id="2.other", allocation_id=allocation))
     shown = gateway.send("GET", f"/api/v1/checkpoints/{UUID}", headers=JSON).json()["checkpoint"]
     assert (shown["taskId"], shown["allocationId"]) == (fact.task_id, fact.allocation_id)
 
 
 def test_a_checkpoint_of_an_earlier_run_stays_with_it(gateway):
-    gateway.given(story.created(1), story.trial_created(1), *story.running(1), story.allocation_ended(1))
-    gateway.given(*story.running(1, run=2), story.stored(1, UUID, 10, run=1))
+    gateway.apply(story.created(1), story.trial_created(1), *story.running(1), story.allocation_ended(1))
+    gateway.apply(*story.running(1, run=2), story.stored(1, UUID, 10, run=1))
     shown = gateway.send("GET", f"/api/v1/checkpoints/{UUID}", headers=JSON).json()["checkpoint"]
     assert shown["allocationId"] == story.stored(1, UUID, 10, run=1).allocation_id

@@ -108,7 +108,7 @@ def test_reports_count_it_for_its_owner_as_before(aged):
         "determined",
         {("determined", "(none)"): 2.0},
     )
-    aged.given(*forgotten(), at=NOW)
+    aged.apply(*forgotten(), at=NOW)
     assert reports(aged) == before
     (row,) = aged.send("GET", "/resources/allocation/allocations-csv", params=WHOLE).text.splitlines()[1:]
     assert "determined,Uncategorized" in row
@@ -117,7 +117,7 @@ def test_reports_count_it_for_its_owner_as_before(aged):
 
 
 def test_nothing_else_of_it_is_left(aged):
-    aged.given(*forgotten(), at=NOW)
+    aged.apply(*forgotten(), at=NOW)
     for path in (f"tasks/{KEPT}", f"commands/{KEPT}", f"notebooks/{KEPT}", f"allocations/{KEPT}.1"):
         assert aged.send("GET", f"/api/v1/{path}").status_code == 404, path
     assert aged.get("/api/v1/tasks")["allocationIdToSummary"] == {}
@@ -128,11 +128,11 @@ def test_nothing_else_of_it_is_left(aged):
 
 def test_its_run_leaves_the_memory_then_and_no_earlier(aged):
     for number in range(3):
-        aged.given(stories.worker_here(session=f"s-{number}"), at=NOW)
+        aged.apply(stories.worker_here(session=f"s-{number}"), at=NOW)
     assert get_loaded(aged.catalogue.state.allocations, f"{KEPT}.1") is not None
-    aged.given(*forgotten(), at=NOW)
+    aged.apply(*forgotten(), at=NOW)
     for number in range(3, 6):
-        aged.given(stories.worker_here(session=f"s-{number}"), at=NOW)
+        aged.apply(stories.worker_here(session=f"s-{number}"), at=NOW)
     assert get_loaded(aged.catalogue.state.allocations, f"{KEPT}.1") is None
     brought = aged.runner.pager.roots_loaded
     assert reports(aged)[0] == 7200
@@ -142,7 +142,7 @@ def test_its_run_leaves_the_memory_then_and_no_earlier(aged):
 def test_a_new_task_is_not_looked_for_in_the_database(aged, monkeypatch):
     looked = []
     monkeypatch.setattr(DatabaseSaver, "pages_blocking", lambda _, *looked_for: looked.append(looked_for))
-    aged.given(submitted("new", 9), at=NOW)
+    aged.apply(submitted("new", 9), at=NOW)
     assert looked == []
 
 

@@ -203,7 +203,7 @@ def test_a_checkpoint_with_an_id_of_its_trial_is_registered(busy):
 
 def test_whose_id_another_has_registered_is_told(busy):
     """Before, the answer was that all is well, and the trial was left without its checkpoint."""
-    busy.given(stories.trial_created(2), stories.stored(2, "c-1", 3))
+    busy.apply(stories.trial_created(2), stories.stored(2, "c-1", 3))
     text = busy.refused(400, "POST", f"{API}/checkpoints", checkpoint())
     assert "checkpoint c-1 is registered by another trial" in text
 

@@ -152,7 +152,7 @@ def test_a_tensorboard_of_anothers_experiment_gets_none_of_its_keys(gateway):
     for body in ({"experimentIds": [1]}, {"trialIds": [1]}):
         message = gateway.refused(400, "POST", "/api/v1/tensorboards", {"config": {}, **body})
         assert "experiment 1" in message
-        assert "determined's" in message
+        assert "ask determined to start the TensorBoard" in message
         assert "s3-secret" not in message
 
 
@@ -183,7 +183,7 @@ def test_keys_of_a_workspace_are_for_those_who_may_start_tasks_in_it(gateway):
         if gets:
             assert keys_of(gateway, board_of(gateway, **body)) == ["s3-secret"]
         else:
-            assert "admin's" in gateway.refused(400, "POST", "/api/v1/tensorboards", body)
+            assert "ask admin to start the TensorBoard" in gateway.refused(400, "POST", "/api/v1/tensorboards", body)
 
 
 def test_masks_and_sealed_texts_out_of_nowhere_are_refused(gateway):

@@ -11,13 +11,18 @@ const GENERATED = "api/schema.ts";
 /** Names that say the grammar of a sentence, and not what a variable holds. */
 const VAGUE = new Set(["found", "kept", "known", "one", "said", "told", "wish"]);
 
+/** Fields of the REST API: the line that says why a trial failed. */
+const OF_THE_API = new Set(["said"]);
+
 /** Variables, parameters, functions and fields with one of the `VAGUE` names. */
 function vagueNames(text: string): string[] {
   const source = ts.createSourceFile("x.tsx", text, ts.ScriptTarget.Latest, true, ts.ScriptKind.TSX);
   const names: string[] = [];
   const visit = (node: ts.Node) => {
     const name = declared(node);
-    if (name && VAGUE.has(name.text)) names.push(`${name.text} in line ${source.getLineAndCharacterOfPosition(name.getStart()).line + 1}`);
+    const isField = ts.isPropertySignature(node) || ts.isPropertyAssignment(node);
+    if (name && VAGUE.has(name.text) && !(isField && OF_THE_API.has(name.text)))
+      names.push(`${name.text} in line ${source.getLineAndCharacterOfPosition(name.getStart()).line + 1}`);
     ts.forEachChild(node, visit);
   };
   visit(source);
@@ -50,7 +55,7 @@ test("a vague name is found", () => {
 interface Answer { found: number }
 const read = (one: Answer, { kept = 0, at: said }: Looks) => one.found;
 function told() {
-  for (const known of list) send({ wish: known, ...trial.found });
+  for (const known of list) send({ wish: known, said: 1, ...trial.found });
 }`;
   expect(vagueNames(text)).toEqual([
     "found in line 2",

@@ -2,24 +2,26 @@ CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL, 
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
-CREATE TABLE positions (
-	owner VARCHAR NOT NULL, 
-	stream VARCHAR NOT NULL, 
+CREATE TABLE audit (
 	position BIGINT NOT NULL, 
-	PRIMARY KEY (owner, stream)
+	at FLOAT NOT NULL, 
+	username VARCHAR NOT NULL, 
+	event VARCHAR NOT NULL, 
+	about VARCHAR NOT NULL, 
+	what VARCHAR NOT NULL, 
+	reason VARCHAR NOT NULL, 
+	PRIMARY KEY (position)
 );
-CREATE TABLE snapshots (
-	owner VARCHAR NOT NULL, 
-	kind VARCHAR NOT NULL, 
-	id VARCHAR NOT NULL, 
-	body BLOB NOT NULL, 
-	root VARCHAR, 
-	away SMALLINT DEFAULT '0' NOT NULL, 
-	position BIGINT DEFAULT '0' NOT NULL, 
-	PRIMARY KEY (owner, kind, id)
+CREATE TABLE checkpoints (
+	uuid VARCHAR NOT NULL, 
+	trial_id INTEGER NOT NULL, 
+	experiment_id INTEGER NOT NULL, 
+	steps BIGINT NOT NULL, 
+	stored_at FLOAT NOT NULL, 
+	state VARCHAR NOT NULL, 
+	metric FLOAT, 
+	PRIMARY KEY (uuid)
 );
-CREATE INDEX snapshots_of_root ON snapshots (owner, root);
-CREATE INDEX snapshots_loaded ON snapshots (owner) WHERE away = 0;
 CREATE TABLE experiments (
 	id INTEGER NOT NULL, 
 	name VARCHAR NOT NULL, 
@@ -38,8 +40,29 @@ CREATE TABLE experiments (
 	checkpoint_bytes BIGINT NOT NULL, archived BOOLEAN DEFAULT 0 NOT NULL, project_id INTEGER DEFAULT 1 NOT NULL, 
 	PRIMARY KEY (id)
 );
-CREATE INDEX ix_experiments_username ON experiments (username);
-CREATE INDEX ix_experiments_state ON experiments (state);
+CREATE TABLE positions (
+	owner VARCHAR NOT NULL, 
+	stream VARCHAR NOT NULL, 
+	position BIGINT NOT NULL, 
+	PRIMARY KEY (owner, stream)
+);
+CREATE TABLE runs (
+	id VARCHAR NOT NULL, 
+	started_at FLOAT NOT NULL, 
+	until FLOAT NOT NULL, 
+	body BLOB NOT NULL, 
+	PRIMARY KEY (id)
+);
+CREATE TABLE snapshots (
+	owner VARCHAR NOT NULL, 
+	kind VARCHAR NOT NULL, 
+	id VARCHAR NOT NULL, 
+	body BLOB NOT NULL, 
+	root VARCHAR, 
+	away SMALLINT DEFAULT '0' NOT NULL, 
+	position BIGINT DEFAULT '0' NOT NULL, 
+	PRIMARY KEY (owner, kind, id)
+);
 CREATE TABLE trials (
 	id INTEGER NOT NULL, 
 	experiment_id INTEGER NOT NULL, 
@@ -54,44 +77,12 @@ CREATE TABLE trials (
 	checkpoint_bytes BIGINT NOT NULL, 
 	PRIMARY KEY (id)
 );
-CREATE INDEX ix_trials_experiment_id ON trials (experiment_id);
-CREATE TABLE checkpoints (
-	uuid VARCHAR NOT NULL, 
-	trial_id INTEGER NOT NULL, 
-	experiment_id INTEGER NOT NULL, 
-	steps BIGINT NOT NULL, 
-	stored_at FLOAT NOT NULL, 
-	state VARCHAR NOT NULL, 
-	metric FLOAT, 
-	PRIMARY KEY (uuid)
-);
-CREATE INDEX ix_checkpoints_experiment_id ON checkpoints (experiment_id);
-CREATE INDEX ix_checkpoints_trial_id ON checkpoints (trial_id);
 CREATE TABLE unreadable (
 	position BIGINT NOT NULL, 
 	subject VARCHAR NOT NULL, 
 	reason VARCHAR NOT NULL, 
 	PRIMARY KEY (position)
 );
-CREATE TABLE audit (
-	position BIGINT NOT NULL, 
-	at FLOAT NOT NULL, 
-	username VARCHAR NOT NULL, 
-	event VARCHAR NOT NULL, 
-	about VARCHAR NOT NULL, 
-	what VARCHAR NOT NULL, 
-	reason VARCHAR NOT NULL, 
-	PRIMARY KEY (position)
-);
-CREATE INDEX ix_audit_at ON audit (at);
-CREATE TABLE runs (
-	id VARCHAR NOT NULL, 
-	started_at FLOAT NOT NULL, 
-	until FLOAT NOT NULL, 
-	body BLOB NOT NULL, 
-	PRIMARY KEY (id)
-);
-CREATE INDEX ix_runs_until ON runs (until);
 CREATE TABLE usage_days (
 	day INTEGER NOT NULL, 
 	experiment_id BIGINT NOT NULL, 
@@ -100,9 +91,18 @@ CREATE TABLE usage_days (
 	slot_us BIGINT NOT NULL, 
 	PRIMARY KEY (day, experiment_id, task_id, pool)
 );
-CREATE INDEX experiments_by_project ON experiments (project_id, archived, id);
-CREATE INDEX experiments_by_archived ON experiments (archived, id);
-CREATE INDEX ix_experiments_shown_state ON experiments (shown_state);
-CREATE INDEX audit_by_user ON audit (username, position);
 CREATE INDEX audit_by_thing ON audit (about, position);
+CREATE INDEX audit_by_user ON audit (username, position);
+CREATE INDEX experiments_by_archived ON experiments (archived, id);
+CREATE INDEX experiments_by_project ON experiments (project_id, archived, id);
+CREATE INDEX ix_audit_at ON audit (at);
+CREATE INDEX ix_checkpoints_experiment_id ON checkpoints (experiment_id);
+CREATE INDEX ix_checkpoints_trial_id ON checkpoints (trial_id);
+CREATE INDEX ix_experiments_shown_state ON experiments (shown_state);
+CREATE INDEX ix_experiments_state ON experiments (state);
+CREATE INDEX ix_experiments_username ON experiments (username);
+CREATE INDEX ix_runs_until ON runs (until);
+CREATE INDEX ix_trials_experiment_id ON trials (experiment_id);
+CREATE INDEX snapshots_loaded ON snapshots (owner) WHERE away = 0;
+CREATE INDEX snapshots_of_root ON snapshots (owner, root);
 INSERT INTO alembic_version VALUES ('0010');

@@ -18,6 +18,6 @@ CREATE TABLE snapshots (
 	position BIGINT DEFAULT '0' NOT NULL, 
 	PRIMARY KEY (owner, kind, id)
 );
-CREATE INDEX snapshots_of_root ON snapshots (owner, root);
 CREATE INDEX snapshots_loaded ON snapshots (owner) WHERE away = 0;
+CREATE INDEX snapshots_of_root ON snapshots (owner, root);
 INSERT INTO alembic_version VALUES ('0001');

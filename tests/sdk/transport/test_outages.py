@@ -31,6 +31,7 @@ NEVER = {
     "report": lambda to: to.report(MetricReport("training", 1, {"loss": 1.0})),
     "progress": lambda to: to.progress(1.0),
     "set_status": lambda to: to.set_status("training"),
+    "new_checkpoint_id": lambda to: to.new_checkpoint_id(),
 }
 ONCE = {
     "preempted": (lambda to: to.preempted(), bus.FIRST_ANSWER_S),

@@ -1071,6 +1071,8 @@ export interface components {
             metadata?: {
                 [key: string]: unknown;
             };
+            /** @default  */
+            secret: string;
             /** @default STATE_COMPLETED */
             state: string;
         };

@@ -33,15 +33,15 @@ const ORDERS = [
   ["batches", "most batches first"],
 ] as const;
 
-type Row = { kind: "trial"; checkpointRow: Listed } | { kind: "head"; text: string };
+type Row = { kind: "trial"; trial: Listed } | { kind: "head"; text: string };
 
 function rowsOf(trials: Listed[], choice: Choice, order: string, coloured: boolean): Row[] {
   const sorted = [...trials];
   if (order === "id") sorted.sort((a, b) => b.id - a.id);
   if (order === "batches") sorted.sort((a, b) => b.batches - a.batches);
-  const rows = (some: Listed[]) => some.map((checkpointRow): Row => ({ kind: "trial", checkpointRow }));
-  const chosen = sorted.filter((checkpointRow) => choice.chosen.has(checkpointRow.id));
-  const others = sorted.filter((checkpointRow) => !choice.chosen.has(checkpointRow.id));
+  const rows = (some: Listed[]) => some.map((trial): Row => ({ kind: "trial", trial }));
+  const chosen = sorted.filter((trial) => choice.chosen.has(trial.id));
+  const others = sorted.filter((trial) => !choice.chosen.has(trial.id));
   if (!others.length || !chosen.length) return rows(sorted);
   const text = `${others.length.toLocaleString("en")} ${others.length === 1 ? "other" : "others"}${coloured ? "" : ", in grey"}`;
   return [...rows(chosen), { kind: "head", text }, ...rows(others)];
@@ -153,26 +153,19 @@ function Place({ row, start, size, choice, looks }: PlaceProps) {
         {row.text}
       </li>
     );
-  return (
-    <Entry
-      checkpointRow={row.checkpointRow}
-      style={style}
-      choice={choice}
-      look={looks.get(row.checkpointRow.id)?.colour ?? slotColour(undefined)}
-    />
-  );
+  return <Entry trial={row.trial} style={style} choice={choice} look={looks.get(row.trial.id)?.colour ?? slotColour(undefined)} />;
 }
 
-function Entry({ checkpointRow, style, choice, look }: { checkpointRow: Listed; style: object; choice: Choice; look: string }) {
+function Entry({ trial, style, choice, look }: { trial: Listed; style: object; choice: Choice; look: string }) {
   const navigate = useNavigate();
-  const chosen = choice.chosen.has(checkpointRow.id);
-  const hidden = choice.hidden.has(checkpointRow.id);
-  const place = `/experiments/${checkpointRow.experimentId}/trials/${checkpointRow.id}/overview`;
+  const chosen = choice.chosen.has(trial.id);
+  const hidden = choice.hidden.has(trial.id);
+  const place = `/experiments/${trial.experimentId}/trials/${trial.id}/overview`;
   const not = !chosen && choice.full ? `${SLOTS} trials selected, the most that colours can tell apart` : "";
   const press = (event: KeyboardEvent) => {
-    if (event.key === " ") choice.hide(checkpointRow.id);
+    if (event.key === " ") choice.hide(trial.id);
     else if (event.key === "Enter" && !event.shiftKey) navigate(place);
-    else if (event.key === "x" && !not) choice.toggle(checkpointRow.id);
+    else if (event.key === "x" && !not) choice.toggle(trial.id);
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -181,41 +174,36 @@ function Entry({ checkpointRow, style, choice, look }: { checkpointRow: Listed; 
     <li
       className={`${chosen ? "" : "off"} ${hidden ? "away" : ""}`}
       style={style}
-      data-lit={lighted() === checkpointRow.id || undefined}
-      data-trial={checkpointRow.id}
-      onPointerEnter={() => light(checkpointRow.id)}
+      data-lit={lighted() === trial.id || undefined}
+      data-trial={trial.id}
+      onPointerEnter={() => light(trial.id)}
     >
-      <Popover
-        label={`Colour of trial ${checkpointRow.id}`}
-        icon={<i className="sw" style={{ background: styled(look) }} />}
-        kind="ghost"
-        small
-      >
-        {(close) => <Colours trial={checkpointRow.id} choice={choice} onDone={close} />}
+      <Popover label={`Colour of trial ${trial.id}`} icon={<i className="sw" style={{ background: styled(look) }} />} kind="ghost" small>
+        {(close) => <Colours trial={trial.id} choice={choice} onDone={close} />}
       </Popover>
       <Link to={place} className="m">
-        {checkpointRow.id}
+        {trial.id}
       </Link>
-      <State state={checkpointRow.state} />
-      <span className="ink3 sm of">{checkpointRow.of ?? tickText(checkpointRow.batches)}</span>
-      <b>{checkpointRow.value === null ? "" : digits(checkpointRow.value)}</b>
+      <State state={trial.state} />
+      <span className="ink3 sm of">{trial.of ?? tickText(trial.batches)}</span>
+      <b>{trial.value === null ? "" : digits(trial.value)}</b>
       <button
         type="button"
         className="pick"
         aria-pressed={chosen}
-        aria-label={`Choose trial ${checkpointRow.id}`}
-        title={not || `${checkpointRow.of ? `${checkpointRow.of} · ` : ""}click to select, Space to show or hide, Enter to open`}
+        aria-label={`Choose trial ${trial.id}`}
+        title={not || `${trial.of ? `${trial.of} · ` : ""}click to select, Space to show or hide, Enter to open`}
         disabled={Boolean(not)}
-        onFocus={() => light(checkpointRow.id)}
+        onFocus={() => light(trial.id)}
         onBlur={() => light(null)}
-        onClick={() => choice.toggle(checkpointRow.id)}
+        onClick={() => choice.toggle(trial.id)}
         onKeyDown={press}
       />
       <IconButton
         icon={hidden ? <EyeOff /> : <Eye />}
-        label={`${hidden ? "Show" : "Hide"} trial ${checkpointRow.id}`}
+        label={`${hidden ? "Show" : "Hide"} trial ${trial.id}`}
         keys="Space"
-        onClick={() => choice.hide(checkpointRow.id)}
+        onClick={() => choice.hide(trial.id)}
       />
     </li>
   );

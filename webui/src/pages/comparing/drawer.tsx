@@ -72,7 +72,7 @@ function Beside({ compared }: { compared: Found }) {
   const all = trials.map((trial) => listed(trial, above.get(trial.experimentId), false)).sort(bestFirst(smaller));
   const colours = coloursOf(
     compared,
-    all.map((checkpointRow) => checkpointRow.id),
+    all.map((trial) => trial.id),
   );
   const key = JSON.stringify([all, [...colours]]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the result depends on the serialized content alone
@@ -81,7 +81,7 @@ function Beside({ compared }: { compared: Found }) {
   const rows = useMemo(() => differences(experiments, trials), [experiments, trials]);
   const metrics = [...new Set(experiments.map((experiment) => experiment.searcherMetric))];
   const topics = experiments.map((experiment) => `experiment.${experiment.id}.series`);
-  const order = new Map(all.map((checkpointRow, at) => [checkpointRow.id, at]));
+  const order = new Map(all.map((trial, at) => [trial.id, at]));
   return (
     <>
       <Values trials={trials.toSorted((a, b) => order.get(a.id)! - order.get(b.id)!)} above={above} looks={looks} />

@@ -32,12 +32,12 @@ interface Cause {
   agentId: string | null;
   /** The problem in plain words; empty if unknown. */
   words: string;
-  line: { log: string };
+  said: { log: string };
   ranks: { rankId: number | null; failedTimestamp: string | null }[];
 }
 
 /** Whether these words say more than the log line itself. */
-const isSaid = ({ words, line }: Cause) => words !== "" && !line.log.includes(words);
+const isSaid = ({ words, said: line }: Cause) => words !== "" && !line.log.includes(words);
 
 /** Experiments that failed at the same line, the most recent first. */
 interface Group {
@@ -150,7 +150,7 @@ async function explain(id: number): Promise<Told | null> {
       const [fell, all] = [failedRanks(cause.ranks), ranksOf(cause.ranks).length];
       const first = fell > 1 ? `First of ${fell} ranks to fail` : all > 1 ? `One of ${all} ranks failed` : "It failed";
       const who = `${first}${cause.agentId ? ` on ${cause.agentId}` : ""}${isSaid(cause) ? `: ${cause.words}` : ""}`;
-      return { trial: trial.id, text: `${rank}${cause.line.log}`, who, many };
+      return { trial: trial.id, text: `${rank}${cause.said.log}`, who, many };
     }
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error;

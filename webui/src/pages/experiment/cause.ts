@@ -10,7 +10,7 @@ interface Told {
   rankId: number | null;
   words: string;
   first: { id: string };
-  line: { id: string; log: string };
+  said: { id: string; log: string };
   place: { file: string; line: number } | null;
   ranks: { rankId: number | null; failedTimestamp: string | null }[];
 }
@@ -46,9 +46,9 @@ export function useWhy(trial: Trial | undefined): Why | null {
   const several = failedRanks(cause.ranks) > 1;
   return {
     who: cause.rankId === null ? "It failed" : `Rank ${cause.rankId} failed${several ? " first" : ""}`,
-    line: cause.line.log,
+    line: cause.said.log,
     place: cause.place ? `${shortFile(cause.place.file)}, line ${cause.place.line}` : "",
-    to: `${logOf(failed)}?line=${cause.line.id}`,
+    to: `${logOf(failed)}?line=${cause.said.id}`,
   };
 }
 

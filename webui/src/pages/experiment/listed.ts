@@ -43,15 +43,13 @@ export function useListed(experiment: Experiment, trials: Trial[], stopped: Read
 export function waysOf(trials: Listed[], metric: string): [string, string][] {
   if (trials.length < 2) return [];
   const names = [...new Set(trials.flatMap((trial) => Object.keys(trial.hparams)))];
-  const differs = (read: (checkpointRow: Listed) => unknown) => new Set(trials.map((trial) => JSON.stringify(read(trial)))).size > 1;
+  const differs = (read: (trial: Listed) => unknown) => new Set(trials.map((trial) => JSON.stringify(read(trial)))).size > 1;
   return [
     ["", "chosen trials"],
     ["metric", metric || "metric"],
     ["state", "state"],
-    ...(differs((checkpointRow) => checkpointRow.experimentId) ? [["experiment", "experiment"] as [string, string]] : []),
-    ...(differs((checkpointRow) => checkpointRow.tags) ? [["tag", "tag"] as [string, string]] : []),
-    ...names
-      .filter((name) => differs((checkpointRow) => checkpointRow.hparams[name]))
-      .map((name): [string, string] => [`hp.${name}`, name]),
+    ...(differs((trial) => trial.experimentId) ? [["experiment", "experiment"] as [string, string]] : []),
+    ...(differs((trial) => trial.tags) ? [["tag", "tag"] as [string, string]] : []),
+    ...names.filter((name) => differs((trial) => trial.hparams[name])).map((name): [string, string] => [`hp.${name}`, name]),
   ];
 }

@@ -33,8 +33,8 @@ export function CauseCard({ cause, onLine, code, machine }: Props) {
         <h2>
           <StateIcon state="ERROR" /> {headline(cause)}
         </h2>
-        <p className="quote" title={cause.line.log}>
-          {cause.line.log}
+        <p className="quote" title={cause.said.log}>
+          {cause.said.log}
         </p>
         <p className="sm ink2 facts">{facts.join(" · ")}</p>
         {before && (
@@ -43,8 +43,8 @@ export function CauseCard({ cause, onLine, code, machine }: Props) {
           </p>
         )}
         <div className="toolbar">
-          <Button small icon={<ArrowRight />} onClick={() => onLine(cause.line.id)}>
-            Log line {cause.line.number.toLocaleString("en")}
+          <Button small icon={<ArrowRight />} onClick={() => onLine(cause.said.id)}>
+            Log line {cause.said.number.toLocaleString("en")}
           </Button>
           {place && code && (
             <LinkButton small icon={<FileCode2 />} to={code}>
@@ -56,7 +56,7 @@ export function CauseCard({ cause, onLine, code, machine }: Props) {
               The machine at that time
             </LinkButton>
           )}
-          <CopyButton label="Copy report" text={[headline(cause), cause.line.log, ...facts, location.href].join("\n")} />
+          <CopyButton label="Copy report" text={[headline(cause), cause.said.log, ...facts, location.href].join("\n")} />
         </div>
       </div>
       {cause.ranks.length > 1 && <Ranks cause={cause} />}
@@ -64,7 +64,7 @@ export function CauseCard({ cause, onLine, code, machine }: Props) {
   );
 }
 
-function factsOf({ place, agentId, line }: Cause): string[] {
+function factsOf({ place, agentId, said: line }: Cause): string[] {
   const at =
     place &&
     `${shortPath(place.file)}, line ${place.line}${place.function && place.function !== "<module>" ? `, in ${place.function}` : ""}`;

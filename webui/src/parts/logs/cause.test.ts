@@ -28,7 +28,7 @@ const CAUSE: Cause = {
   rankId: 1,
   words: "GPU memory ran out",
   first: lineOf(2, "Traceback"),
-  line: lineOf(7, "OutOfMemoryError"),
+  said: lineOf(7, "OutOfMemoryError"),
   place: { file: "/runs/1/workdir/model/attention.py", line: 88, function: "forward" },
   before: null,
   ranks: [],

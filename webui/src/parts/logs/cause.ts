@@ -23,7 +23,7 @@ export interface Cause {
   rankId: number | null;
   words: string;
   first: Told;
-  line: Told;
+  said: Told;
   place: { file: string; line: number; function: string } | null;
   before: Told | null;
   ranks: RankEnd[];
@@ -46,7 +46,7 @@ const writer = (line: Line) => `${line.allocationId} ${line.rankId}`;
 export function marksOf(lines: Line[], cause: Cause | null): Map<number, Marked> {
   const marks = new Map<number, Marked>();
   const open = new Set<string>();
-  const [from, to] = cause ? [Number(cause.first.id), Number(cause.line.id)] : [1, 0];
+  const [from, to] = cause ? [Number(cause.first.id), Number(cause.said.id)] : [1, 0];
   for (const line of lines) {
     const who = writer(line);
     const text = line.log.replace(RANK, "");

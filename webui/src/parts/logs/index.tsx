@@ -131,7 +131,7 @@ function Log({ source, command, summary, cause, onOver }: LogProps) {
     clearTimeout(later.current);
     later.current = setTimeout(() => reading.go({ number }), SETTLED_MS);
   };
-  const isAtCause = cause !== null && !reading.following && reading.goal?.id === Number(cause.line.id);
+  const isAtCause = cause !== null && !reading.following && reading.goal?.id === Number(cause.said.id);
   const links = useLinks(cause);
   const copy = () => void copyLines(reading.lines).then(() => toast({ text: `${many(reading.lines.length, "line")} copied.` }));
 
@@ -150,7 +150,7 @@ function Log({ source, command, summary, cause, onOver }: LogProps) {
           onChange={change}
           onHit={hit}
           onPlace={(place) => {
-            if (place === "cause") leap(cause!.line.id);
+            if (place === "cause") leap(cause!.said.id);
             else if (place === "errors") error(false);
             else if (place) reading.go(place);
           }}
@@ -214,7 +214,7 @@ const ERRORS = [{ levels: ["LOG_LEVEL_ERROR", "LOG_LEVEL_CRITICAL"] }, { searchT
 function openingOf(params: URLSearchParams, cause: Cause | null): Target {
   const at = params.get("at");
   if (at) return { at };
-  return cause && !isFiltered(filtersOf(params)) ? { id: Number(cause.line.id) } : "end";
+  return cause && !isFiltered(filtersOf(params)) ? { id: Number(cause.said.id) } : "end";
 }
 
 /** Addresses of the code at the cause, and of the machine metrics at that time; for trials only. */
