@@ -183,7 +183,9 @@ def test_keys_of_a_workspace_are_for_those_who_may_start_tasks_in_it(gateway):
         if gets:
             assert keys_of(gateway, board_of(gateway, **body)) == ["s3-secret"]
         else:
-            assert "ask admin to start the TensorBoard" in gateway.refused(400, "POST", "/api/v1/tensorboards", body)
+            assert "ask admin to start the TensorBoard" in gateway.refused(
+                400, "POST", "/api/v1/tensorboards", body
+            )
 
 
 def test_masks_and_sealed_texts_out_of_nowhere_are_refused(gateway):
