@@ -19,7 +19,7 @@ from worker.account import max_processes
 from worker.launchers import engine_named
 from worker.process import Group
 from worker.settings import WorkerSettings
-from worker.shim.control_group import PROCESSES, ControlGroups
+from worker.shim.control_group import PROCESSES, ControlGroups, write_value
 
 MEMORY, PIDS, CPU = "memory", "pids", "cpu"
 KINDS = (MEMORY, PIDS, CPU)
@@ -184,7 +184,7 @@ def _base(tree: Tree, base: Path, kind: str) -> Path:
     elif base == tree.own and not is_root:
         _leave(base)
     if kind not in (base / "cgroup.subtree_control").read_text().split():
-        _write(base / "cgroup.subtree_control", f"+{kind}")
+        write_value(str(base / "cgroup.subtree_control"), f"+{kind}")
     return base
 
 
@@ -195,17 +195,7 @@ def _leave(own: Path) -> None:
         how = f"start it as a service with Delegate=yes and DelegateSubgroup={OWN_LEAF}"
         raise OSError(0, f"its control group holds other programs, too; {how}", str(own))
     (own / OWN_LEAF).mkdir(exist_ok=True)
-    _write(own / OWN_LEAF / PROCESSES, str(os.getpid()))
-
-
-def _write(path: Path, value: str) -> None:
-    file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        os.write(file, value.encode())
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from None
-    finally:
-        os.close(file)
+    write_value(str(own / OWN_LEAF / PROCESSES), str(os.getpid()))
 
 
 def _is_first_version(folder: Path) -> bool:

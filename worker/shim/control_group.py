@@ -33,12 +33,12 @@ class ControlGroups:
         for group in self._groups:
             os.makedirs(group["folder"], exist_ok=True)
             for name, value in group["values"]:
-                _write(os.path.join(group["folder"], name), value)
+                write_value(os.path.join(group["folder"], name), value)
 
     def enter(self) -> None:
         """Move the calling process into the groups. Raises `OSError`."""
         for folder in self._folders:
-            _write(os.path.join(folder, PROCESSES), "0")
+            write_value(os.path.join(folder, PROCESSES), "0")
 
     def pids(self) -> set[int]:
         """The processes in the groups, whoever their parents are."""
@@ -52,7 +52,7 @@ class ControlGroups:
         for folder in self._folders:
             # There are kernels and groups without this limit.
             with contextlib.suppress(OSError):
-                _write(os.path.join(folder, "pids.max"), "0")
+                write_value(os.path.join(folder, "pids.max"), "0")
 
     def memory_kills(self) -> int | None:
         """How many of its processes the kernel has ended for their memory; None if it does not count them."""
@@ -75,11 +75,14 @@ class ControlGroups:
             time.sleep(0.01)
 
 
-def _write(path: str, value: str) -> None:
+def write_value(path: str, value: str) -> None:
+    """Write to a file of a group. Raises `OSError`, which names the file."""
     # No file of a group is ever created: one that is missing means that this kernel has no such limit.
     file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(file, value.encode())
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None
     finally:
         os.close(file)
 
