@@ -57,6 +57,19 @@ def test_a_run_has_groups_of_its_own_and_its_shim_is_in_none(runs, groups, start
     assert not any(os.path.exists(folder) for folder in folders(groups))
 
 
+@pytest.mark.parametrize(
+    ("files", "entered"), [(("cgroup.procs", "tasks"), "tasks"), (("cgroup.procs",), "cgroup.procs")]
+)
+def test_a_command_does_not_wait_for_others_that_fork(tmp_path, files, entered):
+    """In version 1, only a process that moves as a single thread need not wait."""
+    for name in files:
+        (tmp_path / name).touch()
+    ControlGroups([{"folder": str(tmp_path), "values": []}]).enter()
+    assert {name: (tmp_path / name).read_text() for name in files} == {
+        name: "0" if name == entered else "" for name in files
+    }
+
+
 EATS = f"x = bytearray({3 * MEMORY_MIB} << 20)"
 
 
