@@ -34,6 +34,10 @@ class EventSpans:
         if span and id not in self._spans:
             self._spans[id] = span
 
+    def span_of(self, id: str) -> str:
+        """Return the span of a recent event or command; empty if there is none."""
+        return self._spans.get(id, "")
+
     def record_events(self, messages: Sequence[Stored], events: Sequence[Recorded]) -> None:
         """Record the spans of events that were read."""
         for message, recorded in zip(messages, events, strict=True):

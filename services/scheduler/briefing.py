@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -23,29 +23,39 @@ EXPERIMENTS = 8
 """Number of experiments kept in memory. Their configurations may be large."""
 MAX_TRIALS = 200
 """Number of trials, and of runs, kept in memory."""
-PUBLISHED_ONCE = (ExperimentCreated, TrialCreated)
+PUBLISHED_ONCE = (ExperimentCreated, TrialCreated, AllocationAssigned)
 
 
 class MissingFact(Exception):
     """The log lacks a fact that the assignment refers to."""
 
 
+class Fact(NamedTuple):
+    """An event, and the span in which it was decided, which is no part of it."""
+
+    event: Any
+    trace: str
+
+
 class Facts:
     """Facts about experiments, trials and runs. Recently folded ones are not read again from the log."""
 
-    def __init__(self, journal: Log) -> None:
+    def __init__(self, journal: Log, span_of: Callable[[str], str] = lambda _: "") -> None:
+        """`span_of` returns the span of a folded event, by its id; "" if there is none."""
         self._journal = journal
-        self._recent: dict[type, BoundedDict[str, Any]] = {
+        self._span_of = span_of
+        self._recent: dict[type, BoundedDict[str, Fact]] = {
             ExperimentCreated: BoundedDict(EXPERIMENTS),
             TrialCreated: BoundedDict(MAX_TRIALS),
             RunRequested: BoundedDict(MAX_TRIALS),
+            AllocationAssigned: BoundedDict(MAX_TRIALS),
         }
 
     def on_folded(self, events: Iterable[Recorded]) -> None:
         """Remember folded events. They must come in log order."""
         for recorded in events:
             if type(recorded.event) in self._recent:
-                self._remember(recorded.event)
+                self._remember(Fact(recorded.event, self._span_of(recorded.id)))
 
     def forget(self) -> None:
         """Forget what was folded: where the state is loaded anew, newer facts may be in it unseen."""
@@ -54,27 +64,27 @@ class Facts:
 
     async def last(self, kind: type[Any], key: object) -> Any:
         """Return the newest event of a kind. Raises `MissingFact`."""
+        return (await self.last_fact(kind, key)).event
+
+    async def last_fact(self, kind: type[Any], key: object) -> Fact:
+        """Return the newest event of a kind, with its span. Raises `MissingFact`."""
         subject = subjects.control(codec.name_of(kind), key)
-        recent: Mapping[str, Any] = self._recent.get(kind, {})
+        recent: Mapping[str, Fact] = self._recent.get(kind, {})
         if subject in recent:
             self._remember(recent[subject])
             return recent[subject]
-        event = _decode_event(await self.newest_message(subject))
-        # A run's request is not kept: the next run has another on the same subject, and one that was read
-        # here and not folded would hide it.
-        if type(event) in PUBLISHED_ONCE:
-            self._remember(event)
-        return event
-
-    async def newest_message(self, subject: str) -> Stored:
-        """Return the newest message on a subject. Raises `MissingFact`."""
         stored = await self._journal.last(subject)
         if stored is None:
             raise MissingFact(f"the log has nothing on {subject}")
-        return stored
+        fact = Fact(_decode_event(stored), stored.trace)
+        # A run's request is not kept: the next run has another on the same subject, and one that was read
+        # here and not folded would hide it.
+        if type(fact.event) in PUBLISHED_ONCE:
+            self._remember(fact)
+        return fact
 
-    def _remember(self, event: Any) -> None:
-        self._recent[type(event)][codec.subject_of(event)] = event
+    def _remember(self, fact: Fact) -> None:
+        self._recent[type(fact.event)][codec.subject_of(fact.event)] = fact
 
 
 def gang_of(state: State, allocation: Allocation) -> Gang:
@@ -89,15 +99,14 @@ def gang_of(state: State, allocation: Allocation) -> Gang:
 
 async def read_briefing(facts: Facts, allocation_id: str, gang: Gang) -> Briefing:
     """Gather the facts behind an assignment; raises `MissingFact`."""
-    stored = await facts.newest_message(subjects.control(codec.name_of(AllocationAssigned), allocation_id))
-    assigned: AllocationAssigned = _decode_event(stored)
+    assigned, trace = await facts.last_fact(AllocationAssigned, allocation_id)
     if assigned.kind == "CHECKPOINT_GC":
         briefing = await _deletion_briefing(facts, assigned, gang)
     elif assigned.kind == "TRIAL":
         briefing = await _trial_briefing(facts, assigned, gang)
     else:
         briefing = await _task_briefing(facts, assigned, gang)
-    return msgspec.structs.replace(briefing, trace=stored.trace)
+    return msgspec.structs.replace(briefing, trace=trace)
 
 
 async def _trial_briefing(facts: Facts, assigned: AllocationAssigned, gang: Gang) -> Briefing:

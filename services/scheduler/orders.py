@@ -150,7 +150,7 @@ class OrdersWriter:
         self._ahead_since: dict[str, float] = {}
         """Worker -> since when its orders refer to positions that CONTROL does not have."""
         self._wake = asyncio.Event()
-        self._facts = Facts(parts.journal)
+        self._facts = Facts(parts.journal, parts.runner.decider.event_spans.span_of)
         parts.runner.add_listener(self._facts.on_folded)
         parts.saver.watch(self._on_records_changed, self._on_reload)
 

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from det_contracts import codec, subjects
 from det_contracts.envelope import Recorded
@@ -73,7 +74,7 @@ class Counted(MemoryLog):
 def test_what_was_folded_is_not_read_again():
     async def work():
         log = Counted()
-        facts = Facts(log)
+        facts = Facts(log, span_of={"e5": "span"}.get)
         story = [experiment(1), trial(5), requested(5, 1), assigned(5, 1), requested(5, 2), assigned(5, 2)]
         facts.on_folded(await log.say(*story))
         folded_briefing = await read_briefing(facts, "5.r.2", ALONE)
@@ -82,11 +83,12 @@ def test_what_was_folded_is_not_read_again():
             folded_briefing.trial.seed,
             folded_briefing.trial.steps_completed,
         ) == ({"n": 1}, 5, 2)
-        # With the span that it was decided in, which is no part of the event.
-        assert log.subjects == [subjects.control("scheduler.allocation.assigned", "5.r.2")]
+        # The span that it was decided in is no part of the event.
+        assert folded_briefing.trace == "span"
+        assert log.subjects == []
         # Whoever has just begun to lead reads, and comes to the same.
-        assert await read_briefing(Facts(log), "5.r.2", ALONE) == folded_briefing
-        assert len(log.subjects) == 5
+        assert await read_briefing(Facts(log), "5.r.2", ALONE) == replace(folded_briefing, trace="")
+        assert len(log.subjects) == 4
 
     asyncio.run(work())
 
@@ -109,16 +111,22 @@ def test_what_is_said_once_is_read_once_and_what_is_said_again_each_time():
     asyncio.run(work())
 
 
-@pytest.mark.parametrize("kind", [ExperimentCreated, TrialCreated, RunRequested])
+@pytest.mark.parametrize("kind", [ExperimentCreated, TrialCreated, RunRequested, AllocationAssigned])
 def test_only_so_much_is_remembered(kind, monkeypatch):
     async def work():
         log = Counted()
         facts = Facts(log)
-        made = {ExperimentCreated: experiment, TrialCreated: trial, RunRequested: lambda id: requested(id, 1)}
+        made = {
+            ExperimentCreated: experiment,
+            TrialCreated: trial,
+            RunRequested: lambda id: requested(id, 1),
+            AllocationAssigned: lambda id: assigned(id, 1),
+        }
+        key = "{}.r.1".format if kind is AllocationAssigned else int
         facts.on_folded(await log.say(*(made[kind](id) for id in range(1, 6))))
-        assert [await facts.last(kind, id) for id in (3, 4, 5)] == [made[kind](id) for id in (3, 4, 5)]
+        assert [await facts.last(kind, key(id)) for id in (3, 4, 5)] == [made[kind](id) for id in (3, 4, 5)]
         assert log.subjects == []
-        assert await facts.last(kind, 1) == made[kind](1)
+        assert await facts.last(kind, key(1)) == made[kind](1)
         assert len(log.subjects) == 1
 
     monkeypatch.setattr(briefing, "EXPERIMENTS", 3)
