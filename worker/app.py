@@ -37,6 +37,7 @@ from worker.order_feed import OrderFeed
 from worker.orders import ActedOn, Orders
 from worker.registration import IdTaken, Presence, check_offer
 from worker.run import STOPPED
+from worker.run_limits import limits_of
 from worker.run_setup import Preparer
 from worker.runs import Runs
 from worker.sessions import Sessions
@@ -83,6 +84,7 @@ class Worker:
             self._journal,
             Sessions(settings.worker_home),
             launcher=settings.worker_launcher,
+            limits=self._preparer.limits,
             holder=self._order_feed.holder,
         )
         file = ContactFile(settings.worker_home / CONTACT)
@@ -324,7 +326,7 @@ def main() -> None:
     logging.configure(settings.log_format, settings.log_level, worker=me.worker_id)
     if accounts.warning:
         log.warning("tasks.not_apart", reason=accounts.warning)
-    log.info("tasks.limits", each=groups.limits or "none", missing=groups.missing)
+    log.info("tasks.limits", **{limit.kind: limit.text for limit in limits_of(settings, groups, accounts)})
     process.run(_run(replace(settings, worker_id=me.worker_id), me, tracer))
 
 

@@ -129,18 +129,6 @@ class RunGroups:
             elif not first and Path("/proc/swaps").exists():
                 yield "memory.swap.max", "0"
 
-    @property
-    def limits(self) -> str:
-        """Which limits each run has on this worker, in words."""
-        words = []
-        if MEMORY in self._folders and self._slot_memory:
-            words.append(f"{self._slot_memory >> 20:,} MiB of memory for each slot")
-        if PIDS in self._folders and self._max_processes:
-            words.append(f"{self._max_processes:,} processes and threads")
-        if CPU in self._folders:
-            words.append("processor time by slots")
-        return ", ".join(words)
-
     def remove_all_except(self, allocations: Collection[str]) -> None:
         """Remove groups of runs that are no longer known. One in which something still runs stays."""
         for base in set(self._folders.values()):

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection
 import structlog
 
 from det_contracts import subjects
-from det_contracts.events.worker import Slot, WorkerLeft, WorkerRegistered
+from det_contracts.events.worker import Limit, Slot, WorkerLeft, WorkerRegistered
 from det_contracts.limits import NAME_CHARACTERS, WORKER_SLOTS, is_name
 from det_contracts.orders import WorkerOrders
 from det_contracts.script_queries import Holder
@@ -65,6 +65,7 @@ class Presence:
         sessions: Sessions,
         *,
         launcher: str = "process",
+        limits: tuple[Limit, ...] = (),
         holder: Callable[[], Awaitable[Holder | None]] = _no_holder,
         new_session: Callable[[], str] = lambda: uuid.uuid4().hex[:12],
         clock: Callable[[], float] = time.time,
@@ -75,6 +76,7 @@ class Presence:
         self._address = address
         self._journal = journal
         self._launcher = launcher
+        self._limits = limits
         self._holder = holder
         self._new_session = new_session
         self._clock = clock
@@ -106,6 +108,7 @@ class Presence:
             reads_after=reads_after,
             running=tuple(running),
             launcher=self._launcher,
+            limits=self._limits,
         )
         message = self._draft(registered)
         while True:

@@ -33,6 +33,7 @@ from worker.launchers.containers import Containers, user_variables
 from worker.launchers.containers import Task as ContainerTask
 from worker.mounts import prepare_binds, wrap_with_mounts
 from worker.ports import Ports
+from worker.run_limits import limits_of
 from worker.settings import WorkerSettings
 from worker.slots import visible_devices
 from worker.user_folders import UserFolders, chown_tree
@@ -72,6 +73,7 @@ class Preparer:
         self._max_processes = max_processes(settings.worker_processes)
         instance_id, engine = instance or settings.worker_id, engine_named(settings.worker_launcher)
         self._groups = groups_of(settings, instance_id)
+        self.limits = limits_of(settings, self._groups, self._accounts)
         self._signing = _signing(settings.trial_signing)
         private_paths = [settings.worker_home, settings.trial_signing, settings.sealing_key, settings.blobs]
         self._roots = roots_of(settings, private_paths)

@@ -51,7 +51,7 @@ REBUILD_PATIENCE_S = 600.0
 
 RULES = Rules(
     owner="gateway",
-    fold_version=13,
+    fold_version=14,
     state=State,
     evolve=evolve,
     # It decides on commands only; nothing follows from the state by itself.

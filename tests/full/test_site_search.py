@@ -40,6 +40,9 @@ ASKED = {
     ("where are my checkpoints stored",): "where-are-my-checkpoints-stored",
     ("why did my trial fail",): "why-did-my-trial-end-stop-early-or-fail",
     ("CUDA not found no GPU",): "why-is-no-gpu-found",
+    ("why was my task killed", "limit on memory"): (
+        "why-was-my-task-killed-is-there-a-limit-on-memory-processes-or-disk"
+    ),
     ("out of memory",): "what-do-i-do-when-a-trial-runs-out-of-memory",
     ("connection refused",): "why-does-det-not-reach-the-cluster-command-not-found-connection-refused",
     ("how do I use another port",): "how-do-i-use-another-port-or-a-cluster-elsewhere",

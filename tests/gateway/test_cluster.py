@@ -44,6 +44,20 @@ def test_one_agent_and_one_slot_can_be_asked_for(busy):
     assert "slot" in busy.refused(404, "GET", "/api/v1/agents/w-1/slots/7")
 
 
+def test_an_agent_tells_what_each_run_on_it_may_use(gateway):
+    limits = (
+        worker.Limit("memory", True, "64 MiB for each slot of the run"),
+        worker.Limit("disk", False, "not set"),
+    )
+    gateway.apply(replace(story.worker_here(), limits=limits, launcher="podman"), story.worker_here("older"))
+    told, older = sorted(gateway.get("/api/v1/agents")["agents"], key=lambda agent: agent["id"] == "older")
+    assert told["runLimits"] == [
+        {"kind": "memory", "holds": True, "text": "64 MiB for each slot of the run"},
+        {"kind": "disk", "holds": False, "text": "not set"},
+    ]
+    assert (told["launcher"], older["runLimits"]) == ("podman", [])
+
+
 def test_a_long_queue_is_asked_for_in_parts(busy, monkeypatch):
     monkeypatch.setattr(peers, "JOBS_AT_ONCE", 2)
     for id in range(2, 6):

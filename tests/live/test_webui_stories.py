@@ -133,6 +133,8 @@ def test_a_slot_is_drained_and_opened_again_by_administrators(page):
     agent = page.locator('table[aria-label="Agents"] td.name button')
     page.goto("/det/clusters")
     agent.click()
+    limits = page.get_by_role("region", name=re.compile("^Limits of runs on "))
+    expect(limits.get_by_text("no limit: STEADFAST_WORKER_DISK_MIB is not set")).to_be_visible()
     expect(page.get_by_role("button", name=re.compile("^Drain slot 0"))).to_be_disabled()
     page.context.clear_cookies()
     page.goto("/det/dashboard")

@@ -8,7 +8,7 @@ import pytest
 
 from services.kit.settings import BadSettings
 from worker import process
-from worker.control_groups import CPU, MEMORY, PIDS, RunGroups, groups_of
+from worker.control_groups import MEMORY, PIDS, RunGroups, groups_of
 from worker.settings import WorkerSettings
 from worker.shim.control_group import ControlGroups
 from worker.shim.life import OUT_OF_MEMORY
@@ -166,7 +166,7 @@ def test_a_group_with_other_programs_in_it_is_not_taken(tmp_path):
     second_version(tmp_path, own="/user.slice", processes=(os.getpid(), 1))
     groups = RunGroups("w", proc=tmp_path)
     assert "DelegateSubgroup=steadfast-worker" in groups.missing[MEMORY]
-    assert (groups.groups("1.r.1", 1), groups.limits) == ((), "")
+    assert groups.groups("1.r.1", 1) == ()
 
 
 def test_the_second_version_has_one_group_for_all_limits(tmp_path, monkeypatch):
@@ -188,10 +188,10 @@ def test_a_worker_alone_in_its_group_moves_into_one_of_its_own(tmp_path, monkeyp
     leaf.mkdir()
     (leaf / "cgroup.procs").write_text("")
     monkeypatch.setattr(ControlGroups, "make", lambda _: None)
-    groups = RunGroups("w", max_processes=7, proc=tmp_path)
+    (group,) = RunGroups("w", max_processes=7, proc=tmp_path).groups("1.r.1", 1)
     assert (leaf / "cgroup.procs").read_text() == str(os.getpid())
     assert (tree / "unit" / "cgroup.subtree_control").read_text().startswith("+")
-    assert "7 processes and threads" in groups.limits
+    assert ("pids.max", "7") in group.values
 
 
 def test_a_container_sees_its_own_part_of_the_tree(tmp_path):
@@ -210,11 +210,6 @@ def test_a_limit_that_would_not_be_kept_is_refused(tmp_path):
         groups_of(
             WorkerSettings(worker_home=tmp_path, worker_slot_memory_mib=10, worker_launcher="docker"), "w"
         )
-
-
-def test_limits_in_words(groups):
-    assert groups.limits.startswith("64 MiB of memory for each slot, 24 processes and threads")
-    assert (CPU in groups.missing) != ("processor time by slots" in groups.limits)
 
 
 def test_a_group_below_another_that_the_operator_names(groups):

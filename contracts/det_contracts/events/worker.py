@@ -22,6 +22,17 @@ class Slot(msgspec.Struct, frozen=True):
     brand: str
 
 
+class Limit(msgspec.Struct, frozen=True):
+    """How much of one thing a worker lets each run use."""
+
+    kind: str
+    """`memory`, `processes`, `processor` or `disk`."""
+    holds: bool
+    """Whether there is a limit."""
+    text: str
+    """The limit in words, or why there is none."""
+
+
 @event("worker.registered", key="worker_id")
 class WorkerRegistered(msgspec.Struct, frozen=True, kw_only=True):
     """A worker has started, or returned after an absence. The scheduler uses its slots from now on."""
@@ -54,6 +65,8 @@ class WorkerRegistered(msgspec.Struct, frozen=True, kw_only=True):
     """
     launcher: str = "process"
     """What starts its tasks: `process`, or the container engine's name. Older workers had only processes."""
+    limits: tuple[Limit, ...] = ()
+    """What each run on it may use. Empty in older events, which do not tell."""
 
 
 def is_different_worker(event: WorkerRegistered, instance: str, host: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from typing import Any
+from urllib.parse import quote
 
 from determined.cli import formatting, output
 from determined.cli.failure import Failure
@@ -25,12 +26,25 @@ def list_agents(session: Session, args: argparse.Namespace) -> None:
         output.print_json(agents)
         return
     headers = ["Agent ID", "Version", "Registered Time", "Slots", "Containers", "Resource Pool", "Enabled"]
-    output.table(
-        [*headers, "Draining", "Addresses"], [list(agent.values()) for agent in agents], as_csv=args.csv
-    )
+    headers += ["Draining", "Addresses", "Limits of Runs"]
+    output.table(headers, [list(agent.values()) for agent in agents], as_csv=args.csv)
+
+
+def describe(session: Session, args: argparse.Namespace) -> None:
+    """Show one machine, and what each run on it may use."""
+    agent = session.get(f"/api/v1/agents/{quote(args.agent_id, safe='')}")["agent"]
+    if args.json:
+        output.print_json(agent)
+        return
+    output.table(["Agent", "Value"], list(_record(agent).items()))
+    limits = [[limit["kind"], limit["holds"], limit["text"]] for limit in agent.get("runLimits") or ()]
+    if limits:
+        print()
+        output.table(["Limit of Runs", "Holds", "What It Is"], limits)
 
 
 def _record(agent: dict[str, Any]) -> dict[str, Any]:
+    limits = agent.get("runLimits") or ()
     return {
         "id": agent["id"],
         "version": agent.get("version"),
@@ -41,6 +55,7 @@ def _record(agent: dict[str, Any]) -> dict[str, Any]:
         "enabled": agent.get("enabled"),
         "draining": agent.get("draining"),
         "addresses": formatting.listed(agent.get("addresses")),
+        "limits": formatting.listed([limit["kind"] for limit in limits if limit["holds"]]),
     }
 
 
@@ -91,6 +106,7 @@ NOUN = Noun(
     "list, enable and disable the machines that run trials",
     (
         Verb("list ls", "list agents", list_agents, FORMATS),
+        Verb("describe", "describe an agent", describe, (arg("agent_id", help="the agent"), FORMATS[0])),
         Verb("enable", "enable agents", enable, _AGENT),
         Verb("disable", "disable agents", disable, (*_AGENT, DRAIN, one_of(*FORMATS))),
     ),

@@ -13,7 +13,7 @@ import msgspec
 from det_contracts.context import Context
 from det_contracts.events.gateway import SourceKind
 from det_contracts.events.scheduler import Outcome, OwnKind, Part, TaskKind
-from det_contracts.events.worker import Slot
+from det_contracts.events.worker import Limit, Slot
 from det_contracts.states import AllocationState
 from det_contracts.states import State as Life
 from services.catalogue.domain.small_records import Switch, TaskOwner
@@ -248,6 +248,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     slots: tuple[Slot, ...]
     launcher: str = "process"
     """What runs its tasks: `process`, or the name of the container engine."""
+    limits: tuple[Limit, ...] = ()
+    """What each run on it may use. Empty for a worker of an earlier version."""
     registered_at: float
     switch: Switch = Switch()
     slot_switches: dict[int, Switch] = {}

@@ -41,6 +41,7 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
         version=event.version,
         slots=event.slots,
         launcher=event.launcher,
+        limits=event.limits,
         registered_at=recorded.at,
         switch=previous.switch if previous else Switch(),
         slot_switches=previous.slot_switches if previous else {},

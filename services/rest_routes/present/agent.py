@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from det_contracts.events.worker import Slot
 from det_contracts.ids import container_id
 from services.catalogue.api_values import format_time
@@ -54,6 +56,8 @@ def _agent(worker: Worker, slot_holders: dict[tuple[str, int], Allocation]) -> d
         "enabled": worker.switch.enabled,
         "draining": worker.switch.draining,
         "version": worker.version,
+        "launcher": worker.launcher,
+        "runLimits": [msgspec.to_builtins(limit) for limit in worker.limits],
     }
 
 

@@ -208,6 +208,14 @@ class Slot(TypedDict):
     draining: bool
 
 
+class RunLimit(TypedDict):
+    """How much of one thing (memory, processes, processor, disk) each run on a worker may use."""
+
+    kind: str
+    holds: bool
+    text: str
+
+
 class Agent(TypedDict):
     """A worker."""
 
@@ -221,6 +229,8 @@ class Agent(TypedDict):
     enabled: bool
     draining: bool
     version: str
+    launcher: str
+    runLimits: list[RunLimit]
 
 
 class JobSummary(TypedDict):

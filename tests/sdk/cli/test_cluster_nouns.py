@@ -39,6 +39,10 @@ AGENT = {
     "addresses": ["10.0.0.1", "fe80::1"],
     "enabled": True,
     "draining": False,
+    "runLimits": [
+        {"kind": "memory", "holds": False, "text": "STEADFAST_WORKER_SLOT_MEMORY_MIB is not set"},
+        {"kind": "disk", "holds": True, "text": "10 MiB in the folder of the run"},
+    ],
 }
 
 
@@ -60,9 +64,18 @@ def test_agents_as_json_and_csv(master, det):
     (row,) = rows(det("a", "list", "--csv").out)
     assert list(row) == [
         *("Agent ID", "Version", "Registered Time", "Slots", "Containers"),
-        *("Resource Pool", "Enabled", "Draining", "Addresses"),
+        *("Resource Pool", "Enabled", "Draining", "Addresses", "Limits of Runs"),
     ]
-    assert row["Addresses"] == "10.0.0.1, fe80::1"
+    assert (row["Addresses"], row["Limits of Runs"]) == ("10.0.0.1, fe80::1", "disk")
+
+
+def test_an_agent_tells_what_its_runs_may_use(master, det):
+    master.answer("GET", "/api/v1/agents/a1", {"agent": AGENT})
+    out = det("agent", "describe", "a1").out
+    assert "registered_time | 2023-08-01 12:00:00+0000" in out
+    assert "memory        | False | STEADFAST_WORKER_SLOT_MEMORY_MIB is not set" in out
+    assert "disk          | True  | 10 MiB in the folder of the run" in out
+    assert json.loads(det("agent", "describe", "a1", "--json").out)["runLimits"] == AGENT["runLimits"]
 
 
 def test_slots_show_what_runs_on_them(master, det):

@@ -57,6 +57,8 @@ export interface components {
             enabled: boolean;
             draining: boolean;
             version: string;
+            launcher: string;
+            runLimits: components["schemas"]["RunLimit"][];
         };
         /**
          * AgentUser
@@ -959,6 +961,15 @@ export interface components {
             limit: number;
             /** @default 0 */
             workspaceId: number;
+        };
+        /**
+         * RunLimit
+         * @description How much of one thing (memory, processes, processor, disk) each run on a worker may use.
+         */
+        RunLimit: {
+            kind: string;
+            holds: boolean;
+            text: string;
         };
         /**
          * Runner

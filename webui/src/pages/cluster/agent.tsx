@@ -44,6 +44,7 @@ export function AgentDrawer({
         ))}
       </ul>
       <Processes agent={agent} uses={uses} />
+      <Limits agent={agent} />
     </Drawer>
   );
 }
@@ -74,6 +75,17 @@ function Processes({ agent, uses }: { agent: Agent; uses: Use[] }) {
           </li>
         ))}
       </ul>
+    </section>
+  );
+}
+
+/** What each run on the agent may use, and why a limit is missing. */
+function Limits({ agent }: { agent: Agent }) {
+  if (!agent.runLimits.length) return null;
+  return (
+    <section aria-label={`Limits of runs on ${agent.id}`}>
+      <h3 style={{ marginTop: 14 }}>Limits of each run</h3>
+      <Facts facts={agent.runLimits.map(({ kind, holds, text }) => [kind, holds ? text : `no limit: ${text}`])} />
     </section>
   );
 }

@@ -42,6 +42,12 @@ const [CELL_PX, LEAST_PX, MOST_PX] = [33, 100, 280];
 const widest = (agents: Agent[]) =>
   Math.min(MOST_PX, Math.max(LEAST_PX, 20 + CELL_PX * Math.max(...agents.map((agent) => slotsOf(agent).length), 1)));
 
+const held = (agent: Agent) =>
+  agent.runLimits
+    .filter((limit) => limit.holds)
+    .map((limit) => limit.kind)
+    .join(", ");
+
 const amount = (value: number | null, unit: string) => (value === null ? <span className="ink3">–</span> : `${little(value)} ${unit}`);
 
 /** One row per agent, one cell per slot; the fill of a cell is the utilization of its GPU. */
@@ -143,6 +149,14 @@ export function Agents({ agents, of, lit, uses }: { agents: Agent[]; of: (slot: 
       least: 104,
       cell: (agent) => <Time at={agent.registeredTime} />,
       value: (agent) => agent.registeredTime,
+    },
+    {
+      id: "limits",
+      head: "Limits of runs",
+      width: 160,
+      off: true,
+      cell: (agent) => <Cut>{held(agent)}</Cut>,
+      value: held,
     },
     { id: "address", head: "Address", width: 130, off: true, cell: (agent) => <Cut>{agent.addresses.join(", ")}</Cut> },
   ];
