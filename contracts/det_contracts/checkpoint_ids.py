@@ -4,7 +4,7 @@ Whoever can list a shared storage sees the id of a checkpoint as soon as its upl
 trial that registers an id has it: it could be shown, restored and deleted as another's. So an id is the
 digest of its trial and of a secret, which the trial tells when it registers the checkpoint. Such an id shows
 what it is by its form, a UUID of version 8, so that nothing is remembered to judge it. Ids of other forms,
-which earlier versions, Determined's own client and unmanaged trials make, have whoever is first, as before.
+which earlier versions and Determined's own client make, have whoever is first (decision 97).
 """
 
 from __future__ import annotations

@@ -86,7 +86,8 @@ def can_write_and_read(folder: Path, content: bytes) -> bool:
 
     Leaves nothing behind. The directory is opened once, so a link changed meanwhile cannot redirect the test.
     """
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    # It need not be listed: one that its users cannot list is better.
+    opened = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     name = f".probe-{uuid.uuid4().hex}"
     try:
         file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=opened)

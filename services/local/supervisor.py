@@ -197,8 +197,9 @@ class Cluster:
         """Return the cluster's checkpoint folder, writable by tasks if they run as other users."""
         folder = self.home.folder("checkpoints")
         if os.environ.get(RUN_AS) or self.plan.settings.get(RUN_AS):
-            # As with /tmp: anyone may add files, and no one may remove those of others.
-            folder.chmod(0o1777)
+            # Anyone may add checkpoints, no one may remove those of others, or see their ids before they are
+            # registered (decision 97).
+            folder.chmod(0o1733)
         return folder
 
     def _worker_settings(self, name: str) -> dict[str, str]:

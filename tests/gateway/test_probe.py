@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +20,7 @@ from services.submission.probe import probe
 from tests.fixtures.azure_server import ACCOUNT_KEY, CONTAINER, SAS, azure_server
 from tests.fixtures.gcs_server import GCS_BUCKET, gcs_server
 from tests.fixtures.s3_server import BUCKET, KEY, SECRET, s3_server
+from worker.account import Account, file_access_as
 
 UUID = "0b2f6f0e-6f0c-4a39-9a55-0d8ad7ad3a51"
 
@@ -50,6 +54,23 @@ def test_a_refusal_names_path_and_user(tmp_path):
         probe(
             {"type": "directory", "container_path": str(tmp_path / "missing")}, _roots(tmp_path), Addresses()
         )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+def test_a_directory_need_not_be_listed():
+    """In one with the mode 1733, nobody sees the ids of checkpoints that others are about to register."""
+    folder = Path(tempfile.mkdtemp())
+    try:
+        (folder / "uploads").mkdir()
+        folder.chmod(0o711)
+        (folder / "uploads").chmod(0o1733)
+        with file_access_as(Account(65534, 65534, "nobody")):
+            with pytest.raises(PermissionError):
+                os.listdir(folder / "uploads")
+            assert can_write_and_read(folder / "uploads", b"x")
+        assert list((folder / "uploads").iterdir()) == []
+    finally:
+        shutil.rmtree(folder)
 
 
 def test_nothing_is_left_where_a_link_led_that_is_changed_meanwhile(tmp_path, monkeypatch):

@@ -66,7 +66,10 @@ for folder in os.environ["PRIVATE"].split(":"):
     for path in below(folder):
         tries(f"read {path}", lambda: look(path))
         tries(f"write {path}", lambda: open(path + "/x" if os.path.isdir(path) else path, "ab").close())
-for path in below(os.environ["SHARED"]):
+# Where checkpoints are begun, nobody sees their ids; one that is registered, everybody knows.
+tries("list the storage", lambda: os.listdir(os.environ["STORAGE"]))
+known = list(below(os.environ["CHECKPOINT"]))
+for path in known:
     if os.lstat(path).st_uid not in (0, me):
         tries(f"change {path}", lambda: open(path + "/x" if os.path.isdir(path) else path, "ab").close())
         tries(f"move {path}", lambda: os.rename(path, path + "-gone"))
@@ -128,7 +131,8 @@ if not own:
     done.append("sockets are not found here")
 named = [name for name in os.environ if name.startswith("STEADFAST_")]
 secret = [name for name, value in os.environ.items() if "platform-secret" in value]
-print("FOUND " + json.dumps({"me": me, "others": others, "done": done, "named": named, "secret": secret}))
+report = {"me": me, "others": others, "known": len(known), "done": done, "named": named, "secret": secret}
+print("FOUND " + json.dumps(report))
 '''
 
 
@@ -177,7 +181,7 @@ def shop():
     made = Path(tempfile.mkdtemp())
     made.chmod(0o755)
     (made / "storage").mkdir()
-    (made / "storage").chmod(0o1777)
+    (made / "storage").chmod(0o1733)
     yield made
     shutil.rmtree(made)
 
@@ -231,13 +235,15 @@ def test_a_hostile_script_gets_at_nothing_of_others(place, people, shop):
     private += [folder for folder in shop.glob("tasks/*/*") if folder.stat().st_uid == ANN]
     assert (home / "secrets" / "authority.json").exists()
     assert len(private) == 7, private
-    variables = {"PRIVATE": ":".join(map(str, private)), "SHARED": str(shop / "storage"), "OTHER": str(ANN)}
-    variables |= {"HOME_OF_PLATFORM": str(home)}
+    variables = {"PRIVATE": ":".join(map(str, private)), "STORAGE": str(shop / "storage"), "OTHER": str(ANN)}
+    (checkpoint,) = people["ann"].get(f"experiments/{id}/checkpoints")["checkpoints"]
+    variables |= {"HOME_OF_PLATFORM": str(home), "CHECKPOINT": str(shop / "storage" / checkpoint["uuid"])}
     for name, uid in (("bob", BOB), ("determined", NOBODY)):
         lines = people[name].command(HOSTILE, **variables)
         (report,) = [json.loads(line[6:]) for line in lines if line.startswith("FOUND ")]
         assert report["me"] == uid
         assert report["others"] > 5
+        assert report["known"] > 2
         assert report["done"] == [], "\n".join(report["done"])
         assert (report["named"], report["secret"]) == ([], [])
     gate.touch()

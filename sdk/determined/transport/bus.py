@@ -8,11 +8,10 @@ import atexit
 import json
 import logging
 import os
-import secrets
 import time
 from typing import Any
 
-from det_contracts import checkpoint_ids, codec, subjects
+from det_contracts import codec, subjects
 from det_contracts.events import trial
 from det_contracts.limits import TEXT_CHARACTERS
 from det_contracts.reports import ReportBatch
@@ -23,6 +22,7 @@ from determined.transport.cluster_news import ClusterNews
 from determined.transport.leaving import exit_patience, lost
 from determined.transport.newest import Newest
 from determined.transport.outbox import Fact, Outbox
+from determined.transport.own_ids import OwnIds
 from determined.transport.protocol import MetricReport, SearcherOp, StoredCheckpoint
 from determined.transport.questions import Questions
 from determined.transport.repeats import joined
@@ -73,8 +73,7 @@ class BusTransport:
             Budget(PROGRESS_AT_ONCE, PROGRESS_PER_S) if config.get("name") == "custom" else None
         )
         """Limits progress to a custom search method. It gets every report, unless the script floods it."""
-        self._checkpoint_secrets: dict[str, str] = {}
-        """By the id that was made of it, until the checkpoint is reported."""
+        self._checkpoint_ids = OwnIds(self._trial)
         self._acknowledged = False
         self._started = self._closed = False
         self._exit_patience_s = exit_patience()
@@ -215,10 +214,7 @@ class BusTransport:
 
     def new_checkpoint_id(self) -> str:
         """Return an id that only this trial can register."""
-        secret = secrets.token_hex(16)
-        id = checkpoint_ids.make(self._trial, secret)
-        self._checkpoint_secrets[id] = secret
-        return id
+        return self._checkpoint_ids.new()
 
     def checkpoint(self, stored: StoredCheckpoint) -> None:
         """Publish that a checkpoint is stored."""
@@ -232,7 +228,7 @@ class BusTransport:
             resources=stored.resources,
             metadata=stored.metadata,
             steps_completed=int(stored.metadata["steps_completed"]),
-            secret=self._checkpoint_secrets.pop(stored.uuid, ""),
+            secret=self._checkpoint_ids.take_secret(stored.uuid),
         )
         self._state(fact, f"checkpoint {stored.uuid}")
 

@@ -1,10 +1,10 @@
 """The transport of a script that runs off cluster: it logs what would be sent to a cluster."""
 
 import logging
+import uuid
 from typing import Any
 
 from determined.transport.protocol import MetricReport, SearcherOp, StoredCheckpoint
-from determined.transport.random_ids import RandomIds
 
 logger = logging.getLogger("determined.core")
 
@@ -22,7 +22,7 @@ class _Unconnected:
         pass
 
 
-class OfflineTransport(_Unconnected, RandomIds):
+class OfflineTransport(_Unconnected):
     """Behaves like a cluster with one trial and one operation, without preemption.
 
     `length` is the length of the single operation, in the searcher's unit. Nothing uses the network.
@@ -39,6 +39,9 @@ class OfflineTransport(_Unconnected, RandomIds):
             report.steps_completed,
             report.metrics,
         )
+
+    def new_checkpoint_id(self) -> str:
+        return str(uuid.uuid4())
 
     def operation(self) -> SearcherOp | None:
         return None if self._completed else self._operation

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from determined.common.api import errors
+from determined.transport.own_ids import OwnIds
 from determined.transport.protocol import MetricReport, SearcherOp, StoredCheckpoint
-from determined.transport.random_ids import RandomIds
 from determined.transport.rest import RETRIED_STATUSES, Session
 
 BEAT_S, POLL_S, PAUSE_S = 50.0, 10.0, 2.0
@@ -31,12 +31,13 @@ class Place(msgspec.Struct, frozen=True):
     run: int
 
 
-class OutsideTransport(RandomIds):
+class OutsideTransport:
     """Sends reports in order from a thread. They wait while the cluster is unreachable; see `Transport`."""
 
     def __init__(self, connect: Callable[[], Session], place: Place) -> None:
         """`connect` returns a separate session for each thread."""
         self._connect, self._place = connect, place
+        self._checkpoint_ids = OwnIds(place.trial_id)
         # One for the script's threads. A session of `requests` must not be shared between threads that send
         # at the same time.
         self._session = connect()
@@ -114,6 +115,9 @@ class OutsideTransport(RandomIds):
         self._raise_refusal()
         self._leaving.put(self._softly("POST", f"{self._trial}/runner/metadata", {"state": status}))
 
+    def new_checkpoint_id(self) -> str:
+        return self._checkpoint_ids.new()
+
     def checkpoint(self, stored: StoredCheckpoint) -> None:
         self._settle()
         body = {
@@ -121,6 +125,7 @@ class OutsideTransport(RandomIds):
             "taskId": self._place.task_id,
             "resources": {name: str(size) for name, size in stored.resources.items()},
             "metadata": stored.metadata,
+            "secret": self._checkpoint_ids.take_secret(stored.uuid),
             "state": "STATE_COMPLETED",
         }
         self._ask(self._session, "POST", "/api/v1/checkpoints", body)

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from det_contracts import checkpoint_ids
 from determined.experimental._own_output import OwnOutput
 from determined.transport import outside
 from determined.transport.outside import OutsideTransport, Place
@@ -76,6 +77,20 @@ def test_a_checkpoint_waits_for_the_reports_before_it(gateway, transport):
     paths = [call.path for call in gateway.calls if call.method == "POST"]
     assert paths == [f"{TRIAL}/metrics", "/api/v1/checkpoints"]
     assert gateway.calls_to("POST", "/api/v1/checkpoints")[0].json["taskId"] == "7.t"
+
+
+def test_only_its_trial_can_register_an_id_that_it_chose(gateway, transport):
+    """Whoever lists a shared storage sees the ids of others before they are registered."""
+    gateway.answer("POST", "/api/v1/checkpoints", Status(503), {})
+    ids = [transport.new_checkpoint_id() for _ in range(2)]
+    for id in reversed(ids):
+        transport.checkpoint(StoredCheckpoint(id, {"a": 1}, {"steps_completed": 3}))
+    first, repeated, second = (call.json for call in gateway.calls_to("POST", "/api/v1/checkpoints"))
+    assert first == repeated
+    for body, id in ((first, ids[1]), (second, ids[0])):
+        assert body["uuid"] == id
+        assert checkpoint_ids.may_register(9, id, body["secret"])
+        assert not any(checkpoint_ids.may_register(10, id, secret) for secret in ("", body["secret"]))
 
 
 def test_the_operation_and_its_end(gateway, transport):
