@@ -26,6 +26,7 @@ from services.webhooks.settings import Settings
 
 RULES = Rules(
     owner="webhooks",
+    fold_version=1,
     state=State,
     evolve=add_people_fold(evolve),
     react=react,

@@ -2,8 +2,8 @@
 
     python -m tests.history.folds
 
-writes `folds.json`, after `fold_version` was raised in the rules of each service that `test_folds.py` names.
-A database of another version is not read; the state is folded from the log.
+raises `fold_version` in the rules of each service whose fold is another than that in `folds.json`, and writes
+`folds.json`. A database of another version is not read; the state is folded from the log.
 """
 
 import hashlib
@@ -86,5 +86,33 @@ def current():
     }
 
 
+def differences(written, now):
+    """What of a service's fold is another than what was written, without its version."""
+    return [what for what in now if what != "version" and now[what] != written.get(what)]
+
+
+def raised(source, version):
+    """The source of a service's rules, with a fold version that is higher than the one written."""
+    text, count = re.subn(
+        r"^    fold_version=\d+,$", f"    fold_version={version + 1},", source, flags=re.MULTILINE
+    )
+    if count != 1:
+        raise ValueError("Rules(...) has no line `    fold_version=N,` of its own")
+    return text
+
+
+def write():
+    """Raise the versions that have to be higher, and write what the folds are now."""
+    written, now = json.loads(FILE.read_text()), current()
+    for owner, fold_of_owner in now.items():
+        before = written.get(owner)
+        if before and differences(before, fold_of_owner) and fold_of_owner["version"] <= before["version"]:
+            rules = Path(__file__).parents[2] / "services" / owner / "app.py"
+            rules.write_text(raised(rules.read_text(), before["version"]))
+            fold_of_owner["version"] = before["version"] + 1
+            print(f"{rules}: fold_version is {fold_of_owner['version']}")
+    FILE.write_text(json.dumps(now, indent=2) + "\n")
+
+
 if __name__ == "__main__":
-    FILE.write_text(json.dumps(current(), indent=2) + "\n")
+    write()

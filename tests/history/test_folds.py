@@ -1,6 +1,7 @@
 """A fold that makes another state of the same log says so by its version."""
 
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,17 +11,28 @@ from services.metrics.domain.state import Refusal
 from services.webhooks.domain.state import Delivery
 from tests.history import folds
 
+FOLDER = Path(__file__).parents[2]
+
 
 def test_a_fold_that_differs_has_another_version():
     written, current = json.loads(folds.FILE.read_text()), folds.current()
     for owner, now in current.items():
-        before = written[owner]
-        changed = [what for what in now if now[what] != before[what]]
-        assert not changed or now["version"] > before["version"], (
-            f"{', '.join(changed)} of {owner} changed: raise fold_version in its Rules above "
-            f"{before['version']}, then python -m tests.history.folds"
+        changed = folds.differences(written[owner], now)
+        assert not changed or now["version"] > written[owner]["version"], (
+            f"{', '.join(changed)} of {owner} changed: python -m tests.history.folds raises its fold_version"
         )
     assert current == written, "python -m tests.history.folds"
+
+
+def test_every_service_has_a_version_that_can_be_raised():
+    for owner in folds.current():
+        source = (FOLDER / "services" / owner / "app.py").read_text()
+        assert "    fold_version=41,\n" in folds.raised(source, 40), owner
+
+
+def test_rules_without_a_version_are_not_changed():
+    with pytest.raises(ValueError, match="no line `    fold_version=N,`"):
+        folds.raised("RULES = Rules()", 1)
 
 
 @pytest.mark.parametrize("kind", [Model, Delivery, Refusal])

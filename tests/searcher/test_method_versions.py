@@ -46,7 +46,8 @@ def searching(searching):
 @pytest.fixture
 def next_release(monkeypatch):
     def install():
-        monkeypatch.setitem(methods.VERSIONS, "random", 2)
+        declared = methods.DECLARATIONS["random"]
+        monkeypatch.setitem(methods.DECLARATIONS, "random", declared._replace(version=2))
         monkeypatch.setattr(search, "choose", changed)
 
     return install

@@ -6,6 +6,8 @@ whose fields mean the same share one text; `searcher[pbt].max_length` would be f
 
 from __future__ import annotations
 
+from det_contracts.expconf import searcher
+
 NOT_USED = "Accepted and stored so that existing configurations keep working; it has no effect here."
 
 MEANINGS: dict[str, str] = {
@@ -67,39 +69,7 @@ MEANINGS: dict[str, str] = {
         "value can be."
     ),
     "searcher": "The search method, which decides what trials are created and how long each trains.",
-    "searcher.metric": "The validation metric used to compare trials.",
-    "searcher.smaller_is_better": "Whether smaller values of the metric are better.",
-    "searcher.source_trial_id": "Every trial starts from the latest checkpoint of this trial, at step 0.",
-    "searcher.source_checkpoint_uuid": "Every trial starts from this checkpoint, at step 0.",
-    "searcher.max_length": (
-        "The maximum training length of a trial: `batches`, `records` or `epochs`, or a bare number that only your script "
-        "interprets. Trial classes need a unit."
-    ),
-    "searcher.max_trials": "The total number of trials that the search creates.",
-    "searcher.max_concurrent_trials": "How many trials may train at the same time. 0 means as many as the slots allow.",
-    "searcher.num_rungs": "The number of rungs: lengths at which trials are compared and the worse ones stop.",
-    "searcher.max_rungs": "The maximum number of rungs in any bracket.",
-    "searcher.divisor": "One in this many trials continues from each rung, and each rung is this many times as long as the previous one.",
-    "searcher.mode": (
-        "Which brackets run in parallel: `aggressive` only the strictest, `standard` the stricter half, `conservative` all, including one that stops no trial."
-    ),
-    "searcher.bracket_rungs": "The number of rungs of each bracket, instead of those chosen by `mode` and `max_rungs`.",
-    "searcher.stop_once": (
-        "`false`: a trial that is not among the best of its rung waits and may continue later. `true`: it is stopped permanently."
-    ),
-    "searcher.unit": "The unit of lengths in your own search method. See *custom search*.",
-    "searcher.num_startup_trials": "How many trials are sampled at random before the model of good values is used.",
-    "searcher.rungs": "Stops bad trials early at rungs, like `adaptive_asha`. Without it every trial trains to the end.",
-    "searcher.rungs.max_rungs": "The maximum number of rungs.",
-    "searcher.rungs.divisor": "One in this many trials continues from each rung.",
-    "searcher.rungs.stop_once": ("As for `adaptive_asha`."),
-    "searcher.population_size": "The number of trials in each round.",
-    "searcher.num_rounds": "The number of rounds that `max_length` is divided into. Bad trials are replaced between rounds.",
-    "searcher.replace_function": "Which trials are replaced after a round.",
-    "searcher.replace_function.truncate_fraction": "The fraction of the population, the worst, that is replaced by copies of the best.",
-    "searcher.explore_function": "How the copies' hyperparameters are changed.",
-    "searcher.explore_function.resample_probability": "The probability that a value is resampled at random.",
-    "searcher.explore_function.perturb_factor": "Other values are multiplied by one plus or one minus this factor.",
+    **{f"searcher.{field}": meaning for field, meaning in searcher.MEANINGS.items()},
     "resources": "The resources of a trial.",
     "resources.slots_per_trial": (
         "How many slots (GPUs, or shares of the CPU) each trial holds. With 0 a trial runs without a slot, next to tasks that hold slots."

@@ -99,6 +99,58 @@ METHODS = {
     ),
     "custom": Record({"unit": Field(Choice(UNITS))}, open=True),
 }
+"""By name. The searcher has a file for each (`services/searcher/methods/`)."""
+MEANINGS = {
+    "metric": "The validation metric used to compare trials.",
+    "smaller_is_better": "Whether smaller values of the metric are better.",
+    "source_trial_id": "Every trial starts from the latest checkpoint of this trial, at step 0.",
+    "source_checkpoint_uuid": "Every trial starts from this checkpoint, at step 0.",
+    "max_length": (
+        "The maximum training length of a trial: `batches`, `records` or `epochs`, or a bare number that "
+        "only your script interprets. Trial classes need a unit."
+    ),
+    "max_trials": "The total number of trials that the search creates.",
+    "max_concurrent_trials": (
+        "How many trials may train at the same time. 0 means as many as the slots allow."
+    ),
+    "num_rungs": "The number of rungs: lengths at which trials are compared and the worse ones stop.",
+    "max_rungs": "The maximum number of rungs in any bracket.",
+    "divisor": (
+        "One in this many trials continues from each rung, and each rung is this many times as long as "
+        "the previous one."
+    ),
+    "mode": (
+        "Which brackets run in parallel: `aggressive` only the strictest, `standard` the stricter half, "
+        "`conservative` all, including one that stops no trial."
+    ),
+    "bracket_rungs": (
+        "The number of rungs of each bracket, instead of those chosen by `mode` and `max_rungs`."
+    ),
+    "stop_once": (
+        "`false`: a trial that is not among the best of its rung waits and may continue later. `true`: it"
+        " is stopped permanently."
+    ),
+    "unit": "The unit of lengths in your own search method. See *custom search*.",
+    "num_startup_trials": "How many trials are sampled at random before the model of good values is used.",
+    "rungs": (
+        "Stops bad trials early at rungs, like `adaptive_asha`. Without it every trial trains to the end."
+    ),
+    "rungs.max_rungs": "The maximum number of rungs.",
+    "rungs.divisor": "One in this many trials continues from each rung.",
+    "rungs.stop_once": "As for `adaptive_asha`.",
+    "population_size": "The number of trials in each round.",
+    "num_rounds": (
+        "The number of rounds that `max_length` is divided into. Bad trials are replaced between rounds."
+    ),
+    "replace_function": "Which trials are replaced after a round.",
+    "replace_function.truncate_fraction": (
+        "The fraction of the population, the worst, that is replaced by copies of the best."
+    ),
+    "explore_function": "How the copies' hyperparameters are changed.",
+    "explore_function.resample_probability": "The probability that a value is resampled at random.",
+    "explore_function.perturb_factor": "Other values are multiplied by one plus or one minus this factor.",
+}
+"""What each field means, for people who write configurations: included in the reference documentation."""
 
 
 _NAMES = [f"'{name}'" for name in METHODS]

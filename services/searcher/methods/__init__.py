@@ -1,6 +1,6 @@
 """Search methods: pure state machines that decide which trials exist and how far each trains."""
 
-from services.searcher.methods.choose import UnknownVersion, newest_version
+from services.searcher.methods.choose import UnknownVersion, newest_version, unavailable_reason
 from services.searcher.methods.protocol import (
     Close,
     Create,
@@ -16,7 +16,7 @@ from services.searcher.methods.protocol import (
     ValidateAfter,
     ValidationCompleted,
 )
-from services.searcher.methods.search import Search, progress, propose, start, step, unavailable_reason
+from services.searcher.methods.search import Search, progress, propose, start, step
 from services.searcher.methods.simulate import Simulation, breakdown, simulate
 
 __all__ = [

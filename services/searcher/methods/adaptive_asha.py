@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from services.searcher.methods.asha import AshaSearch
-from services.searcher.methods.protocol import MethodError, Operation
+from services.searcher.methods.protocol import Declaration, MethodError, Operation, SearchSettings
 from services.searcher.methods.rng import Rng
 from services.searcher.methods.rungs import MAX_RUNGS
 from services.searcher.methods.table import Table
@@ -21,6 +21,7 @@ class Tournament(msgspec.Struct, frozen=True, tag="tournament"):
     A trial belongs to the bracket that created it.
     """
 
+    compares_trials: ClassVar[bool] = True
     brackets: tuple[AshaSearch, ...]
 
     def initial(self, rng: Rng) -> tuple[Tournament, list[Operation]]:
@@ -65,10 +66,8 @@ class Tournament(msgspec.Struct, frozen=True, tag="tournament"):
         return sum(b.progress(units, finished) for b in self.brackets) / len(self.brackets)
 
 
-def adaptive_asha(
-    space: dict[str, Any], searcher: Mapping[str, Any], max_length: int, smaller_is_better: bool
-) -> Tournament:
-    """The brackets that a configuration asks for."""
+def _create(settings: SearchSettings) -> Tournament:
+    searcher, max_length = settings.searcher, settings.max_length
     divisor, max_trials = searcher["divisor"], searcher["max_trials"]
     rungs = bracket_rungs(searcher, max_length)
     trials = bracket_trials(max_trials, divisor, rungs)
@@ -76,18 +75,21 @@ def adaptive_asha(
     return Tournament(
         tuple(
             AshaSearch.bracket(
-                space,
+                settings.space,
                 num_rungs=rungs[i],
                 max_length=max_length,
                 max_trials=trials[i],
                 divisor=divisor,
                 max_concurrent=concurrent[i],
                 stop_once=searcher["stop_once"],
-                smaller_is_better=smaller_is_better,
+                smaller_is_better=settings.smaller_is_better,
             )
             for i in range(len(rungs))
         )
     )
+
+
+METHOD = Declaration(Tournament, _create)
 
 
 def rung_count(value: float, divisor: float) -> int:

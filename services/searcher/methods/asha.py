@@ -6,7 +6,7 @@ length; only the best `1 / divisor` of each rung continue.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -20,6 +20,7 @@ from services.searcher.methods.table import Table
 class AshaSearch(msgspec.Struct, frozen=True, tag="async_halving"):
     """One halving bracket."""
 
+    compares_trials: ClassVar[bool] = True
     space: dict[str, Any]
     max_trials: int
     divisor: float

@@ -9,13 +9,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from services.searcher.methods.protocol import (
+    Declaration,
     Event,
     Operation,
+    SearchSettings,
     TrialClosed,
     TrialCreated,
     TrialExitedEarly,
@@ -102,6 +104,7 @@ def _first_id(run: tuple[Queued, ...]) -> int:
 class CustomSearch(msgspec.Struct, frozen=True, tag="custom"):
     """The queue, and the progress that the client last reported."""
 
+    compares_trials: ClassVar[bool] = False
     queue: Queue = Queue()
     last_id: int = 0
     share: float = 0.0
@@ -146,3 +149,10 @@ class CustomSearch(msgspec.Struct, frozen=True, tag="custom"):
     def progress(self, units: Table[float], finished: int) -> float:
         """The progress that the client last reported."""
         return self.share
+
+
+def _create(settings: SearchSettings) -> CustomSearch:
+    return CustomSearch()
+
+
+METHOD = Declaration(CustomSearch, _create)

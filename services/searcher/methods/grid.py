@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from det_contracts.expconf import has_count, is_group, leaves
-from services.searcher.methods.protocol import Close, MethodError, Operation, ValidateAfter, check_trial_count
+from services.searcher.methods.protocol import (
+    Close,
+    Declaration,
+    MethodError,
+    Operation,
+    SearchSettings,
+    ValidateAfter,
+    check_trial_count,
+)
 from services.searcher.methods.rng import Rng
 from services.searcher.methods.sampling import create_with
 from services.searcher.methods.table import Table
@@ -20,6 +28,7 @@ MAX_POINTS = 1_000_000_000
 class GridSearch(msgspec.Struct, frozen=True, tag="grid"):
     """Trains each grid point once, the last one first, at most `max_concurrent` at once (0: all)."""
 
+    compares_trials: ClassVar[bool] = False
     space: dict[str, Any]
     max_length: int
     max_concurrent: int
@@ -145,3 +154,11 @@ def _round_half_up(value: float) -> int:
     below = math.floor(abs(value))
     nearest = below + (abs(value) - below >= 0.5)
     return nearest if value >= 0 else -nearest
+
+
+def _create(settings: SearchSettings) -> GridSearch:
+    limit = settings.searcher["max_concurrent_trials"]
+    return GridSearch.of_space(settings.space, settings.max_length, limit)
+
+
+METHOD = Declaration(GridSearch, _create)

@@ -6,8 +6,8 @@ trial continues before all have reported, so the order of reports does not matte
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -16,8 +16,10 @@ from services.searcher.methods.protocol import (
     INVALID_HP_REASONS,
     Close,
     Create,
+    Declaration,
     MethodError,
     Operation,
+    SearchSettings,
     ValidateAfter,
 )
 from services.searcher.methods.rng import Rng
@@ -53,6 +55,7 @@ class Member(msgspec.Struct, frozen=True):
 class PbtSearch(msgspec.Struct, frozen=True, tag="pbt"):
     """A population of constant size that trains `max_length` in `num_rounds` equal parts."""
 
+    compares_trials: ClassVar[bool] = True
     space: dict[str, Any]
     max_length: int
     population: int
@@ -164,10 +167,8 @@ class PbtSearch(msgspec.Struct, frozen=True, tag="pbt"):
         return self._create_child(member.parent, member.inherited, operations, rng)
 
 
-def pbt(
-    space: dict[str, Any], searcher: Mapping[str, Any], max_length: int, smaller_is_better: bool
-) -> PbtSearch:
-    """The search that a configuration asks for. Raises `MethodError` for rounds without training."""
+def _create(settings: SearchSettings) -> PbtSearch:
+    searcher, max_length = settings.searcher, settings.max_length
     population, rounds = searcher["population_size"], searcher["num_rounds"]
     if population > MAX_POPULATION:
         raise MethodError(f"a population of {population} is too large: the most is {MAX_POPULATION}")
@@ -176,11 +177,14 @@ def pbt(
             f"max_length {max_length} gives {rounds} rounds nothing to train: raise it, or lower num_rounds"
         )
     return PbtSearch(
-        space,
+        settings.space,
         max_length,
         population,
         rounds,
         searcher["replace_function"]["truncate_fraction"],
         Explore(**searcher["explore_function"]),
-        smaller_is_better,
+        settings.smaller_is_better,
     )
+
+
+METHOD = Declaration(PbtSearch, _create)

@@ -6,7 +6,9 @@ state, except for a random generator.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from types import UnionType
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -123,6 +125,9 @@ class Method(Protocol):
     Each call returns the next state and the requested operations; `self` is not changed.
     """
 
+    compares_trials: ClassVar[bool]
+    """Whether the metric decides what is trained. Otherwise it may be any JSON value."""
+
     def initial(self: M, rng: Rng) -> tuple[M, list[Operation]]:
         """Called once, at the start of the experiment."""
 
@@ -140,3 +145,42 @@ class Method(Protocol):
 
     def progress(self, units: Table[float], finished: int) -> float:
         """Progress, 0 to 1, from the units trained by open trials and the number of valid ended trials."""
+
+
+class SearchSettings(NamedTuple):
+    """What a method is created from."""
+
+    searcher: Mapping[str, Any]
+    """The section of the completed configuration."""
+    space: dict[str, Any]
+    """The hyperparameters."""
+    smaller_is_better: bool
+    version: int
+    """That of the method, with which this search began."""
+
+    @property
+    def max_length(self) -> int:
+        """The number of `max_length`, with or without a unit."""
+        value = self.searcher["max_length"]
+        if isinstance(value, Mapping):
+            value = next(count for count in value.values() if count is not None)
+        length = int(value)
+        if length < 1:
+            raise MethodError(f"max_length must be at least 1, not {length}")
+        return length
+
+
+def _always_available() -> str:
+    return ""
+
+
+class Declaration(NamedTuple):
+    """What the file of a method says about it, as `METHOD`. The file is named as the method is."""
+
+    state: type[Method] | UnionType
+    """The class of its state, which has a tag of its own; `Older | Newer` if versions have different ones."""
+    create: Callable[[SearchSettings], Method]
+    version: int = 1
+    """The newest version of its decisions. Searches that began with an older version keep it."""
+    unavailable_reason: Callable[[], str] = _always_available
+    """Why this installation cannot run a new search; "" if it can."""

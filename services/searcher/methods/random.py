@@ -1,15 +1,17 @@
-"""Random sampling, and a single trial as its smallest case (searchers spec, section 3)."""
+"""Random sampling (searchers spec, section 3)."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from services.searcher.methods.protocol import (
     INVALID_HP_REASONS,
     Close,
+    Declaration,
     Operation,
+    SearchSettings,
     ValidateAfter,
     check_trial_count,
 )
@@ -21,6 +23,7 @@ from services.searcher.methods.table import Table
 class RandomSearch(msgspec.Struct, frozen=True, tag="random"):
     """Trains `max_trials` random points, at most `max_concurrent` at once (0: all)."""
 
+    compares_trials: ClassVar[bool] = False
     space: dict[str, Any]
     max_length: int
     max_trials: int
@@ -65,3 +68,11 @@ class RandomSearch(msgspec.Struct, frozen=True, tag="random"):
     def progress(self, units: Table[float], finished: int) -> float:
         done = self.max_length * finished + sum(units.values())
         return done / (self.max_length * self.max_trials)
+
+
+def _create(settings: SearchSettings) -> RandomSearch:
+    limits = settings.searcher["max_trials"], settings.searcher["max_concurrent_trials"]
+    return RandomSearch(settings.space, settings.max_length, *limits, replaces_invalid=True)
+
+
+METHOD = Declaration(RandomSearch, _create)

@@ -10,8 +10,6 @@ import msgspec
 
 from services.searcher.methods.choose import AnyMethod, choose, newest_version
 from services.searcher.methods.custom import CustomSearch
-from services.searcher.methods.grid import GridSearch
-from services.searcher.methods.optuna_sampler import NOT_INSTALLED, is_installed
 from services.searcher.methods.protocol import (
     INVALID_HP_REASONS,
     WORST_METRIC,
@@ -27,7 +25,6 @@ from services.searcher.methods.protocol import (
     TrialProgress,
     ValidationCompleted,
 )
-from services.searcher.methods.random import RandomSearch
 from services.searcher.methods.rng import Rng, RngState
 from services.searcher.methods.table import Table
 from services.searcher.methods.tpe import TpeSearch
@@ -123,9 +120,8 @@ def _progressed(search: Search, event: TrialProgress, rng: Rng) -> Step:
 
 
 def _completed(search: Search, event: ValidationCompleted, rng: Rng) -> Step:
-    # These methods compare no trials, so their metric may be any JSON value.
-    ranks = not isinstance(search.method, RandomSearch | GridSearch | CustomSearch)
-    metric = rankable(event.metric, search.smaller_is_better) if ranks else event.metric
+    compares = search.method.compares_trials
+    metric = rankable(event.metric, search.smaller_is_better) if compares else event.metric
     return _with_operations(search, search.method.validation_completed(event.request_id, metric, rng), rng)
 
 
@@ -207,11 +203,6 @@ def propose(search: Search, seed: int, drawn: dict[str, Any]) -> Proposal:
     if isinstance(search.method, TpeSearch):
         return search.method.proposal(seed, drawn)
     return Proposal(drawn, "the search method asked for a trial")
-
-
-def unavailable_reason(searcher: Mapping[str, Any]) -> str:
-    """Why this installation cannot run a new search of this kind; "" if it can."""
-    return NOT_INSTALLED if searcher["name"] == "tpe" and not is_installed() else ""
 
 
 def progress(search: Search) -> float:

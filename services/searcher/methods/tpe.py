@@ -7,7 +7,7 @@ trials there are and how far each trains; this one decides their hyperparameters
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -15,7 +15,7 @@ from services.searcher.methods import optuna_sampler
 from services.searcher.methods.adaptive_asha import rung_count
 from services.searcher.methods.asha import AshaSearch
 from services.searcher.methods.optuna_sampler import Point
-from services.searcher.methods.protocol import MethodError, Operation, Proposal
+from services.searcher.methods.protocol import Declaration, MethodError, Operation, Proposal, SearchSettings
 from services.searcher.methods.random import RandomSearch
 from services.searcher.methods.rng import Rng
 from services.searcher.methods.rungs import MAX_RUNGS
@@ -34,6 +34,7 @@ class TpeSearch(msgspec.Struct, frozen=True, tag="tpe"):
     announced.
     """
 
+    compares_trials: ClassVar[bool] = True
     inner: RandomSearch | AshaSearch
     max_length: int
     startup: int
@@ -116,27 +117,25 @@ class TpeSearch(msgspec.Struct, frozen=True, tag="tpe"):
         return self.inner.rungs[self.inner.rung_of[request_id]].length
 
 
-def tpe(
-    space: dict[str, Any], searcher: Mapping[str, Any], max_length: int, smaller_is_better: bool
-) -> TpeSearch:
-    """The search that a configuration asks for."""
+def _create(settings: SearchSettings) -> TpeSearch:
+    searcher, max_length = settings.searcher, settings.max_length
     limits = searcher["max_trials"], searcher["max_concurrent_trials"]
     rungs = searcher.get("rungs")
     inner: RandomSearch | AshaSearch
     if rungs is None:
-        inner = RandomSearch(space, max_length, *limits, True)
+        inner = RandomSearch(settings.space, max_length, *limits, replaces_invalid=True)
     else:
         inner = AshaSearch.bracket(
-            space,
+            settings.space,
             num_rungs=_rung_count(rungs, max_length, limits[0]),
             max_length=max_length,
             max_trials=limits[0],
             divisor=rungs["divisor"],
             max_concurrent=limits[1],
             stop_once=rungs["stop_once"],
-            smaller_is_better=smaller_is_better,
+            smaller_is_better=settings.smaller_is_better,
         )
-    return TpeSearch(inner, max_length, searcher["num_startup_trials"], smaller_is_better)
+    return TpeSearch(inner, max_length, searcher["num_startup_trials"], settings.smaller_is_better)
 
 
 def _rung_count(rungs: Mapping[str, Any], max_length: int, max_trials: int) -> int:
@@ -148,3 +147,10 @@ def _rung_count(rungs: Mapping[str, Any], max_length: int, max_trials: int) -> i
     if rung_limit > MAX_RUNGS:
         raise MethodError(f"{rung_limit} rungs are too many: lower max_rungs to {MAX_RUNGS} or less")
     return rung_limit
+
+
+def _unavailable_reason() -> str:
+    return "" if optuna_sampler.is_installed() else optuna_sampler.NOT_INSTALLED
+
+
+METHOD = Declaration(TpeSearch, _create, unavailable_reason=_unavailable_reason)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from services.searcher.methods import UnknownVersion, newest_version, simulate, start
-from services.searcher.methods.choose import VERSIONS
+from services.searcher.methods.choose import DECLARATIONS
 
 FILE = Path(__file__).parent / "versions.json"
 LENGTH = {"max_length": {"batches": 64}, "smaller_is_better": True, "metric": "loss"}
@@ -61,12 +61,15 @@ def played(name, version):
 
 
 def every_version():
-    return [(name, version) for name in SEARCHES for version in range(1, VERSIONS[name] + 1)]
+    return [(name, version) for name in SEARCHES for version in range(1, DECLARATIONS[name].version + 1)]
 
 
 def test_each_method_is_played():
-    assert {*SEARCHES, "custom"} == set(VERSIONS)
-    assert all(f"{name} {version}" in json.loads(FILE.read_text()) for name, version in every_version())
+    assert {*SEARCHES, "custom"} == set(DECLARATIONS), "add a row to SEARCHES above"
+    recorded = json.loads(FILE.read_text())
+    assert all(f"{name} {version}" in recorded for name, version in every_version()), (
+        "python -m tests.searcher.methods.test_versions"
+    )
 
 
 @pytest.mark.parametrize(("name", "version"), every_version())
