@@ -12,7 +12,7 @@ import { seenProjects } from "../parts/seen";
 import { useActionsNow, usePlaceNow } from "../ui/place";
 import { StateIcon } from "../ui/state";
 import { exactFirst } from "./exact_first";
-import { ALL } from "./places";
+import { ALL } from "../places";
 import { many } from "../parts/format";
 
 export interface Found {

@@ -6,7 +6,7 @@ import { useNavigate } from "react-router";
 import { get } from "../api/client";
 import type { Experiment } from "../api/types";
 import { isCovered, isTyping, lettersOff } from "../ui/keys";
-import { ALL } from "./places";
+import { ALL } from "../places";
 
 /**
  * `g` and a letter go to a place, `/` to the search field, `[` and `]` to the neighbouring trials, `?` shows all keys,

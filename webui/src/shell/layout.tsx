@@ -1,11 +1,12 @@
 import { useIsFetching } from "@tanstack/react-query";
-import { FlaskConical, LayoutDashboard, ListOrdered, Search, Server } from "lucide-react";
+import { Search } from "lucide-react";
 import { lazy, Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { Link, Outlet, useLocation, useNavigate } from "react-router";
 
 import { ApiError } from "../api/client";
 import { useChange, useData, useMe } from "../api/data";
 import { fetchedPart } from "../api/fetched";
+import { ALL, isThere } from "../places";
 import { near, part } from "../ui/heavy";
 import { onWanted } from "../ui/host";
 import { Loading } from "../ui/status";
@@ -15,7 +16,6 @@ import { Fault } from "./fault";
 import { Help } from "./help";
 import { useKeys } from "./keys";
 import { useDensity, useFolded, useTheme } from "./look";
-import { isThere, WORK } from "./places";
 import { Side } from "./side";
 import { TypedAhead } from "./typed_ahead";
 import "./shell.css";
@@ -56,21 +56,14 @@ function useInside() {
   return me.data?.user;
 }
 
-const DOCK = [
-  { ...WORK[0]!, name: "Home", icon: <LayoutDashboard /> },
-  { ...WORK[1]!, icon: <FlaskConical /> },
-  { path: "/jobs", name: "Queue", icon: <ListOrdered />, key: "q" },
-  { path: "/clusters", name: "Agents", icon: <Server />, key: "c" },
-];
-
 function Dock({ onSearch }: { onSearch: () => void }) {
   const { pathname } = useLocation();
   return (
     <nav className="dock" aria-label="Main places">
-      {DOCK.map((to) => (
+      {ALL.filter((to) => to.dock).map((to) => (
         <Link key={to.path} to={to.path} aria-current={isThere(to, pathname) ? "page" : undefined}>
           {to.icon}
-          {to.name}
+          {to.dock}
         </Link>
       ))}
       <button type="button" onClick={onSearch} onPointerEnter={near}>

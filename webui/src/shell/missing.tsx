@@ -6,7 +6,7 @@ import { Button } from "../ui/button";
 import { Search } from "../ui/field";
 import { PageHead, usePlace } from "../ui/page";
 import { nearest } from "./nearest";
-import { ALL } from "./places";
+import { ALL } from "../places";
 
 /** Page for an unknown address: says what was requested and suggests similar addresses. */
 export function Missing() {

@@ -7,6 +7,7 @@ import { question, useAgain, useData } from "../api/data";
 import type { Pagination, Project, User } from "../api/types";
 import { field, filterOf } from "../lists/query";
 import { seenProjects } from "../parts/seen";
+import { CLUSTER, isThere, SELF, type To, WORK } from "../places";
 import { IconButton } from "../ui/button";
 import { near } from "../ui/heavy";
 import { Menu } from "../ui/menu";
@@ -14,7 +15,6 @@ import { Meter } from "../ui/meter";
 import { Avatar } from "../ui/text";
 import { useFolded } from "./look";
 import { Mark } from "./mark";
-import { CLUSTER, isThere, SELF, type To, WORK } from "./places";
 
 const REST_MS = 4000;
 
