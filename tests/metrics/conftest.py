@@ -4,12 +4,11 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from services.kit.migrate import open_database
 from services.kit.snapshot import Snapshot
 from services.metrics.domain import State
 from services.metrics.logs import tiers
 from services.metrics.queries import READS
-from tests.fixtures.databases import open_sqlite
+from tests.fixtures.databases import on_each_database
 from tests.metrics.world import World
 
 
@@ -43,15 +42,12 @@ class Tables:
                 connection.execute(sa.text(f"DELETE FROM {table}"))
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.live)])
-def tables(request, tmp_path):
-    if request.param == "postgresql":
-        database = open_database(request.getfixturevalue("postgres_url"), "metrics")
-    else:
-        database = open_sqlite(tmp_path / "metrics.db", "metrics")
-    metrics_tables = Tables(database)
-    yield metrics_tables
-    metrics_tables.database.close()
+database = on_each_database("metrics")
+
+
+@pytest.fixture
+def tables(database):
+    return Tables(database)
 
 
 @pytest.fixture
