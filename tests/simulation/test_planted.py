@@ -183,7 +183,7 @@ def answered_by_what_it_has(patch):
 
 
 PLANTED = [
-    (work_for_who_is_given_back, "gives_nothing_to_who_is_given_back", (), 24),
+    (work_for_who_is_given_back, "gives_nothing_to_who_is_given_back", (), 40),
     (idle_however_busy, "nobody_works_there", (), 15),
     (strays_left_alone, "nothing runs that nobody asked for", (), 40),
     (shown_before_it_is_read, "reads follow what was answered", (), 26),
@@ -197,7 +197,7 @@ PLANTED = [
     pytest.param(stopped_unnoticed, "a call is not obeyed late", ("stopped", "users"), 33, marks=LONG),
     pytest.param(stale_read, None, (), 6, marks=LONG),
     (rounds_without_end, None, (), 1),
-    (unknown_is_failed, "a call is obeyed once", ("losses", "users"), 1),
+    (unknown_is_failed, "a call is obeyed once", ("losses", "users"), 11),
     (second_worker_taken, None, (), 9),
     (repeated_registration_taken, "ends_when_all_parts_are_gone", (), 7),
     (answered_by_what_it_has, "answers follow those before them", (), 777),
