@@ -10,6 +10,7 @@ from det_contracts.queries import Jobs, Pools, Waiting
 from services.kit.quotas import limits
 from services.scheduler.domain import State
 from services.scheduler.queries import jobs, pools, waiting
+from tests.fixtures.tiers import rest_in_full
 from tests.walks.counting import Meter
 
 
@@ -308,7 +309,7 @@ def picture(state):
     return {name: book.waiting for name, book in state.index.books.items()}
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", rest_in_full(range(20), 5))
 def test_whatever_happens_no_quota_is_passed_and_a_rebuild_agrees(limited, seed):
     chance = random.Random(seed)
     limited.cluster.pool(scheduler=chance.choice(["fair_share", "priority", "round_robin"]), preemption=True)
