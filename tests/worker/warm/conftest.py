@@ -1,6 +1,7 @@
 """Templates of real interpreters, and the same command started cold and from them."""
 
 import asyncio
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -14,14 +15,32 @@ from worker.warm.warm_start import ColdStart, plan_start
 PYTHON = str(Path(sys.executable).parent)
 
 
+class Templates:
+    """Templates by what runs need of them, each made when it is first needed."""
+
+    def __init__(self):
+        self._made = {}
+
+    def get(self, plan, modules=()):
+        key = plan.key, plan.names, tuple(modules)
+        if key not in self._made:
+            self._made[key] = asyncio.run(template.make(plan.key, plan.names, modules))
+        return self._made[key]
+
+    def close(self):
+        for made in self._made.values():
+            made.end()
+            made.wait_until_gone()
+
+
 class Both:
     """Starts one command cold and warm, in the same folder with the same environment."""
 
-    def __init__(self, runs):
+    def __init__(self, runs, templates):
         self.runs = runs
+        self.templates = templates
         self.workdir = runs.folder / "own" / "workdir"
         self.workdir.mkdir(parents=True)
-        self._templates = {}
         self._count = 0
 
     def write(self, text, *names):
@@ -37,12 +56,6 @@ class Both:
 
     def wanted(self, argv, **more):
         return plan_start(argv, self.env(**more), self.workdir, "ann")
-
-    def template(self, plan, modules=()):
-        key = plan.key, tuple(modules)
-        if key not in self._templates:
-            self._templates[key] = asyncio.run(template.make(plan.key, plan.names, modules))
-        return self._templates[key]
 
     def prepare(self, argv, fence=None, **more):
         self._count += 1
@@ -60,7 +73,7 @@ class Both:
         plan = self.wanted(argv, **more)
         assert not isinstance(plan, ColdStart), plan
         run = self.prepare(argv, **more)
-        assert asyncio.run(self.template(plan, modules).start(plan, run)), (run / "shim.log").read_text()
+        assert asyncio.run(self.templates.get(plan, modules).start(plan, run)), (run / "shim.log").read_text()
         return self._end(run)
 
     def _end(self, run):
@@ -71,14 +84,16 @@ class Both:
         streams = {name: [text for stream, text in lines if stream == name] for name in ("stdout", "stderr")}
         return streams, (ended.code, ended.signal, ended.left_over, ended.message)
 
-    def close(self):
-        for made in self._templates.values():
-            made.end()
-            made.wait_until_gone()
+
+@pytest.fixture(scope="module")
+def templates():
+    """Those of a file: as on a worker, one serves many runs. A busy machine may take long for each step."""
+    with pytest.MonkeyPatch.context() as patch, contextlib.closing(Templates()) as made:
+        for name in ("READY_TIMEOUT_S", "START_S"):
+            patch.setattr(template, name, 250.0)
+        yield made
 
 
 @pytest.fixture
-def both(runs):
-    made = Both(runs)
-    yield made
-    made.close()
+def both(runs, templates):
+    return Both(runs, templates)

@@ -1,5 +1,6 @@
 """A warm start has the same result as a cold one: scripts run both ways, and all that is seen is compared."""
 
+import contextlib
 import re
 import signal
 
@@ -7,12 +8,14 @@ import pytest
 
 from tests.fixtures.tiers import others_in_full, rest_in_full
 from tests.worker.warm import scripts
+from tests.worker.warm.conftest import Templates
 from worker.shim import life
 from worker.warm.template import NoTemplate
 
 pytestmark = pytest.mark.live
 
 PRELOADED = ("determined", "determined.core", "numpy", "numpy.random")
+TORCH = (*PRELOADED, "torch", "torch.utils.data", "torch._dynamo")
 FORMS = {
     "words": ["python3", "train.py", "--rate", "0.1"],
     "shell": ["sh", "-c", "python3 -u train.py --rate 0.1"],
@@ -50,10 +53,12 @@ def test_what_a_script_finds(both, form):
 
 @pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
 def test_signals_are_not_ignored_because_the_worker_ignores_them(both, handler):
+    """Nor because it did when it made the template."""
     both.write(scripts.FACTS)
     before = {number: signal.signal(number, handler) for number in life.FORWARDED_SIGNALS}
     try:
-        the_same(both, FORMS["words"], LC_ALL="C.UTF-8")
+        with contextlib.closing(Templates()) as both.templates:
+            the_same(both, FORMS["words"], LC_ALL="C.UTF-8")
     finally:
         for number, previous_handler in before.items():
             signal.signal(number, previous_handler)
@@ -151,7 +156,7 @@ def test_seeded_numbers_are_the_same(both, variables):
 
 def test_unseeded_numbers_are_others_in_each_run(both):
     both.write(scripts.CHANCE)
-    outputs = [both.warm(FORMS["words"], (*PRELOADED, "torch"))[0]["stdout"] for _ in range(2)]
+    outputs = [both.warm(FORMS["words"], TORCH)[0]["stdout"] for _ in range(2)]
     assert len(outputs[0]) == 10
     assert all(len(set(lines)) == 2 for lines in zip(*outputs, strict=True)), outputs
 
@@ -159,8 +164,7 @@ def test_unseeded_numbers_are_others_in_each_run(both):
 def test_training_with_torch(both):
     pytest.importorskip("torch")
     both.write(scripts.TORCH)
-    modules = (*PRELOADED, "torch", "torch.utils.data", "torch._dynamo")
-    _, ended = the_same(both, FORMS["words"], modules)
+    _, ended = the_same(both, FORMS["words"], TORCH)
     assert ended[0] == 0
 
 
@@ -169,4 +173,4 @@ def test_a_tool_that_watches_from_the_start_on_makes_it_cold(both, tmp_path):
     (tmp_path / "watch" / "sitecustomize.py").write_text("import sys; sys.settrace(lambda *a: None)")
     both.write("print(1)")
     with pytest.raises(NoTemplate, match="a tool watches"):
-        both.template(both.wanted(FORMS["words"], PYTHONPATH=str(tmp_path / "watch")))
+        both.templates.get(both.wanted(FORMS["words"], PYTHONPATH=str(tmp_path / "watch")))

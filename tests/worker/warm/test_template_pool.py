@@ -257,7 +257,7 @@ def test_what_is_not_fit_to_be_forked(both, packages, code, why):
     (packages / "package.py").write_text(code)
     plan = with_packages(both, packages)
     with pytest.raises(NoTemplate, match=why):
-        both.template(plan, ["package"])
+        both.templates.get(plan, ["package"])
 
 
 def test_an_ended_interpreter_is_noticed_though_its_output_is_held_open(both, packages):
@@ -267,7 +267,7 @@ def test_an_ended_interpreter_is_noticed_though_its_output_is_held_open(both, pa
     (packages / "sitecustomize.py").write_text(ends)
     both.write("print(1)")
     with pytest.raises(NoTemplate, match="its interpreter ended: gone"):
-        both.template(both.wanted(ARGV, PYTHONPATH=str(packages)))
+        both.templates.get(both.wanted(ARGV, PYTHONPATH=str(packages)))
     # `cat` ends with who opens the pipe beside it.
     (packages / "held").open("wb").close()
 
@@ -289,7 +289,7 @@ def test_a_fence_ends_what_started_warm_with_all_that_came_of_it(both, tmp_path)
     plan = both.wanted(ARGV)
     (tmp_path / "contact").write_text("0")
     run = both.prepare(ARGV, fence=process.Fence(str(tmp_path / "contact"), 0.0))
-    assert asyncio.run(both.template(plan).start(plan, run))
+    assert asyncio.run(both.templates.get(plan).start(plan, run))
     ended = both.runs.ended(run)
     assert (ended.code, ended.signal, ended.lost) == (137, 9, True)
 
@@ -300,7 +300,7 @@ def test_strays_of_a_run_whose_shim_was_killed_are_found(both):
         "import os, time\nif os.fork() == 0:\n    os.setsid()\nprint('here', flush=True)\ntime.sleep(1000)"
     )
     plan, run = both.wanted(ARGV), both.prepare(ARGV)
-    assert asyncio.run(both.template(plan).start(plan, run))
+    assert asyncio.run(both.templates.get(plan).start(plan, run))
     both.runs.wait_for_line(run, "here")
     running = process._read_running(run)
     below = host_processes.descendants(running.shim.pid, running.command.pid)
@@ -315,7 +315,7 @@ def test_modules_that_lie_elsewhere_are_never_loaded(both, tmp_path):
     (tmp_path / "elsewhere.py").write_text("raise SystemExit('loaded')")
     both.write("print(1)")
     both.write("raise SystemExit('loaded')", "own.py")
-    made = both.template(
+    made = both.templates.get(
         both.wanted(ARGV, PYTHONPATH=str(tmp_path)), ["elsewhere", "own", "antigravity", "no.such"]
     )
     assert not {"elsewhere", "own", "antigravity", "no"} & (made.modules | made.tops)
@@ -324,7 +324,7 @@ def test_modules_that_lie_elsewhere_are_never_loaded(both, tmp_path):
 def test_a_package_that_changes_is_loaded_anew(both, packages):
     (packages / "package.py").write_text("VALUE = 1")
     plan = with_packages(both, packages)
-    made = both.template(plan, ["package"])
+    made = both.templates.get(plan, ["package"])
     assert "package" in made.modules
     variables = {"PYTHONPATH": str(packages)}
     assert asyncio.run(made.start(plan, first := both.prepare(ARGV, **variables)))
@@ -357,7 +357,7 @@ def test_generators_that_modules_keep_begin_anew_or_are_seeded(both, packages):
     outputs = []
     for _ in range(3):
         run = both.prepare(ARGV, PYTHONPATH=str(packages))
-        assert asyncio.run(both.template(plan, ["package"]).start(plan, run))
+        assert asyncio.run(both.templates.get(plan, ["package"]).start(plan, run))
         outputs.append(both._end(run)[0]["stdout"])
     assert len({from_seed for from_seed, _ in outputs}) == 1
     assert len({own for _, own in outputs}) == 3
