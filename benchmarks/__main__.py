@@ -10,6 +10,8 @@ import os
 import subprocess
 import sys
 
+from benchmarks.kit.processes import start_module
+
 NAMES = (
     "report_latency",
     "launch",
@@ -65,16 +67,17 @@ def main() -> int:
 
 def printed(name: str, words: list[str], with_head: bool) -> bool:
     """Print a benchmark's rows; returns False, after printing its output, if it failed."""
-    command = [sys.executable, "-m", f"benchmarks.{name}", *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    lines = done.stdout.splitlines()[0 if with_head else HEAD_LINES :]
+    pipe = subprocess.PIPE
+    with start_module(f"benchmarks.{name}", *words, stdout=pipe, stderr=pipe, text=True) as process:
+        output, errors = process.communicate()
+    lines = output.splitlines()[0 if with_head else HEAD_LINES :]
     if lines:
         print("\n".join(lines), flush=True)
-    if done.returncode == os.EX_UNAVAILABLE:
-        print(f"{name} is left out: {done.stderr.strip()}", file=sys.stderr, flush=True)
-    elif done.returncode:
-        print(f"{name} failed:\n{done.stderr}", file=sys.stderr, flush=True)
-    return done.returncode in (0, os.EX_UNAVAILABLE)
+    if process.returncode == os.EX_UNAVAILABLE:
+        print(f"{name} is left out: {errors.strip()}", file=sys.stderr, flush=True)
+    elif process.returncode:
+        print(f"{name} failed:\n{errors}", file=sys.stderr, flush=True)
+    return process.returncode in (0, os.EX_UNAVAILABLE)
 
 
 if __name__ == "__main__":

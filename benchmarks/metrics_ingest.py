@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ import sqlalchemy as sa
 
 from benchmarks.kit.benchmark import Benchmark
 from benchmarks.kit.live import Broker, make_streams, running_broker
+from benchmarks.kit.processes import start_module
 from benchmarks.kit.reporter import train_context
 from benchmarks.kit.reports import publish_round
 from benchmarks.kit.table import median, percentile, row
@@ -54,7 +54,7 @@ def metrics_service(server: Broker, database: str) -> Iterator[subprocess.Popen[
     """The service alone, as a process."""
     environment = os.environ | {"STEADFAST_NATS_URL": server.url, "STEADFAST_DATABASE_URL": database}
     environment["STEADFAST_LOG_LEVEL"] = "ERROR"
-    process = subprocess.Popen([sys.executable, "-m", "services.metrics"], env=environment)
+    process = start_module("services.metrics", env=environment)
     try:
         yield process
     finally:
@@ -91,18 +91,10 @@ class Reporters:
         self.points = count * reports * names
         self._reports = reports
         self._url = url
+        pipe = subprocess.PIPE
         self._processes = [
-            subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "benchmarks.kit.reporter",
-                    url,
-                    *map(str, (id, reports, names)),
-                ],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
+            start_module(
+                "benchmarks.kit.reporter", url, id, reports, names, stdin=pipe, stdout=pipe, text=True
             )
             for id in self.trials
         ]

@@ -10,6 +10,7 @@ of its case.
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import tempfile
@@ -122,9 +123,9 @@ class Size:
     rounds: int = 1
     """The median counts."""
     share: float = 1.0
-    """Of the pauses; the figures mean something with 1 alone."""
+    """Of the pauses and the data; the figures mean something with 1 alone."""
     most: int = 1_000
-    """Trials and reports of a case."""
+    """Trials, workers and reports of a case."""
 
 
 def main(size: Size) -> None:
@@ -146,8 +147,11 @@ def scaled(case: Case, size: Size) -> Case:
     return replace(
         case,
         trials=min(case.trials, size.most),
+        workers=min(case.workers, size.most),
         steps=min(case.steps, size.most),
         pause_s=case.pause_s * size.share,
+        megabytes=math.ceil(case.megabytes * size.share),
+        shared_megabytes=math.ceil(case.shared_megabytes * size.share),
     )
 
 

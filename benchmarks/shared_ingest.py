@@ -14,7 +14,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -26,6 +25,7 @@ import nats
 
 from benchmarks.kit.benchmark import Benchmark
 from benchmarks.kit.live import Broker, make_streams, running_broker
+from benchmarks.kit.processes import start_module
 from benchmarks.kit.reports import publish_round
 from benchmarks.kit.table import row
 from det_contracts import subjects
@@ -107,8 +107,7 @@ def services(server: Broker, folder: str, shards: int) -> Iterator[list[subproce
                 "STEADFAST_METRICS_SHARDS": str(shards),
                 "STEADFAST_LOG_LEVEL": "ERROR",
             }
-            command = [sys.executable, "-m", "services.metrics"]
-            processes.append(subprocess.Popen(command, env=os.environ | settings))
+            processes.append(start_module("services.metrics", env=os.environ | settings))
         yield processes
     finally:
         for process in processes:

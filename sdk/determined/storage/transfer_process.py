@@ -25,11 +25,11 @@ Not the lowest priority, because a preempted run waits for it on a machine share
 job it does not interrupt running processes when it becomes ready, but waits for its turn.
 """
 # Set the path first, so that it finds the same modules, and the priority before loading any of them.
-_BOOT = f"""
+_BOOT = """
 import os, sys
-sys.path[:] = sys.argv[1:]
+sys.path[:] = sys.argv[2:]
 if hasattr(os, "nice"):
-    os.nice({NICE})
+    os.nice(int(sys.argv[1]))
 try:
     os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 except (AttributeError, OSError):
@@ -58,7 +58,7 @@ class SeparateProcess:
 
     def _run(self, method: str, src: Any, dst: str, paths: Iterable[str] | None) -> None:
         order = pickle.dumps((self._storage, method, (src, dst, None if paths is None else list(paths))))
-        command = [sys.executable, "-c", _BOOT, *sys.path]
+        command = [sys.executable, "-c", _BOOT, str(NICE), *sys.path]
         # The answer goes to a file: the end of a pipe would not be detected if training forks a data-loading
         # process at this moment, which inherits the pipe.
         with tempfile.TemporaryFile() as answer:
