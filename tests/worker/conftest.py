@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from tests.fixtures.local_cluster import patience
 from worker import process
 from worker.output_spool import SpoolReader
 
@@ -17,9 +18,9 @@ def eventually():
     """Ask until the answer is true, and return it."""
 
     def ask(question, what="it"):
-        deadline = time.monotonic() + DEADLINE_S
+        deadline = time.monotonic() + DEADLINE_S * patience()
         while not (answer := question()):
-            assert time.monotonic() < deadline, f"{what} did not come about within {DEADLINE_S} s"
+            assert time.monotonic() < deadline, f"{what} did not come about"
             time.sleep(0.01)
         return answer
 
