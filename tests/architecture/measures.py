@@ -41,16 +41,21 @@ def files(folder):
     return sorted(path for path in (ROOT / folder).rglob("*.py") if "migrations" not in path.parts)
 
 
+@functools.lru_cache(maxsize=1)
+def nodes_of(path):
+    """The nodes of a file, its module first. Only the last file's are kept: all would take a gigabyte."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
 @functools.cache
 def module(path):
-    text = path.read_text()
-    tree = ast.parse(text)
-    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    nodes = nodes_of(path)
+    functions = [n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
     return Module(
         path,
-        len(text.splitlines()),
+        len(path.read_text().splitlines()),
         tuple(function(node) for node in functions),
-        frozenset(loaded(tree.body, path)),
+        frozenset(loaded(nodes[0].body, path)),
     )
 
 

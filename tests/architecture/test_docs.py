@@ -1,11 +1,11 @@
 """Generated pages are those that the code generates today; links in the documents lead somewhere."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.fixtures.service_processes import run_module
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -14,8 +14,7 @@ PAGES = [
 
 
 def test_generated_pages_are_current():
-    command = [sys.executable, "-m", "docs.generate", "--check"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = run_module("docs.generate", "--check")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
