@@ -19,18 +19,22 @@ FILE = "hidden.json"
 """In a run's folder, which only the worker's user may read."""
 MIN_LENGTH = 8
 """Shorter secrets are shown: they are parts of too much that is none."""
-TOKENS = ("DET_SESSION_TOKEN", "DET_USER_TOKEN")
 
 
-def save(run_dir: Path, config: Mapping[str, Any], variables: Mapping[str, str]) -> None:
+def save(run_dir: Path, config: Mapping[str, Any], tokens: Iterable[str]) -> None:
     """Record what the log of a run must not show: its tokens, the key of what it serves, and the secrets of
     its configuration.
     """
-    tokens = [token for name in TOKENS if (token := variables.get(name, ""))]
+    tokens = list(filter(None, tokens))
     values = [*secrets_of(config).values(), *tokens, *map(page_key, tokens)]
     run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     # On disk before the run prints anything: its output may outlive a power loss that it does not.
     write_atomic(run_dir / FILE, json.dumps(sorted(set(_texts(values)))).encode())
+
+
+def are_saved(run_dir: Path) -> bool:
+    """Whether it is recorded what the log of a run must not show."""
+    return (run_dir / FILE).exists()
 
 
 class HiddenValues:

@@ -106,7 +106,7 @@ class Orders:
                 yield order
 
     def save(self, order: Order) -> None:
-        """Write an order, or what is new about it. Blocks until a new order is on disk."""
+        """Write an order, or what is new about it."""
         folder = self.folder(order.assigned.allocation_id)
         folder.mkdir(exist_ok=True, mode=0o700)
         killed, exceeded = order.killed[:MAX_REASON_LENGTH], order.exceeded[:MAX_REASON_LENGTH]
@@ -114,7 +114,8 @@ class Orders:
         # In place, in reserved space: a full disk must not keep an end from being recorded.
         overwrite(folder / "notes.json", msgspec.json.encode(notes), NOTES_BYTES)
         if not (folder / "order.json").exists():
-            # Losing it to a power failure is harmless: the worker then does not report it as running.
+            # Not flushed. Where it is lost or damaged by a power failure, the worker does not report it as
+            # running, and nothing of it runs any more.
             write_atomic(folder / "order.json", msgspec.json.encode(order), durable=False)
 
     def acted_on(self) -> ActedOn | None:

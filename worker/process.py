@@ -154,6 +154,15 @@ def prepare(
     write_atomic(run_dir / "spec.json", json.dumps(spec).encode(), durable=False)
 
 
+def is_prepared(run_dir: Path) -> bool:
+    """Whether there is all that is needed to start a run. A power loss may have damaged it."""
+    try:
+        json.loads((run_dir / "spec.json").read_bytes())
+    except (FileNotFoundError, ValueError):
+        return False
+    return True
+
+
 def start(run_dir: Path) -> None:
     """Start a prepared run. Returns once its command runs or has ended; blocks for about 20 ms.
 

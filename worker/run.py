@@ -20,7 +20,7 @@ from det_contracts.events.worker import AllocationExited, AllocationStarted, Slo
 from det_contracts.ids import container_id
 from services.kit.log import Log, NotConfirmed, TooLarge
 from services.kit.readable import wait_until_readable
-from worker import permanent_failure, process
+from worker import hidden_values, permanent_failure, process
 from worker.briefing import share_of
 from worker.environment import PORTS
 from worker.fact_outbox import draft
@@ -155,7 +155,7 @@ class Run:
         state = process.state_of(self.folder)
         if state == "prepared":
             await self._wait_for_turn()
-            if not self.order.killed and not (self.folder / "spec.json").exists():
+            if not self.order.killed and not self._is_prepared:
                 if self.order.briefing is None:
                     raise CannotPrepare("an earlier version of the worker did not record what to run")
                 briefing = share_of(self._worker, self.order.briefing)
@@ -179,6 +179,11 @@ class Run:
         await self._append_fact(AllocationStarted(self._worker, self.id), "started", header)
         if self._must_end:
             await self._send_kill()
+
+    @property
+    def _is_prepared(self) -> bool:
+        """Whether a worker process before this one has prepared it to the end."""
+        return process.is_prepared(self.folder) and hidden_values.are_saved(self.folder)
 
     @property
     def _must_end(self) -> bool:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,15 @@ class Preparer:
         """
         number = ports.block_number(position, self._settings.cluster_id)
         try:
-            return self._prepare(run_dir, briefing, slots, _ports(briefing.gang, number, used_ports))
+            # Only here: on disk, in the order, secrets stay sealed.
+            briefing = self._decrypted(briefing)
+            tokens = briefing.task.session_token, briefing.task.user_token
+            with ThreadPoolExecutor(1) as beside:
+                # It waits for the disk, which takes as long as all of the rest.
+                hiding = beside.submit(hidden_values.save, run_dir, briefing.config, tokens)
+                prepared = self._prepare(run_dir, briefing, slots, _ports(briefing.gang, number, used_ports))
+                hiding.result()
+            return prepared
         except StorageRefused as error:
             raise CannotPrepare(f"Checkpoint storage validation failed: {error}") from error
         except Refused as error:
@@ -106,8 +115,6 @@ class Preparer:
     def _prepare(
         self, run_dir: Path, briefing: Briefing, slots: tuple[Slot, ...], ports: Ports
     ) -> tuple[WarmStart | ColdStart, list[str]]:
-        # Only here: on disk, in the order, secrets stay sealed.
-        briefing = self._decrypted(briefing)
         account = self._accounts.choose(briefing.agent_user)
         home = run_dir if account is None else self._user_folders.make(run_dir.name)
         workdir, info_dir = home / "workdir", home / "info"
@@ -137,7 +144,6 @@ class Preparer:
         write_info(info_dir, info_files(task, cluster, placement), self._private_files(info_dir, briefing))
         inherited = user_variables(account, workdir) if containers else os.environ
         environment = variables(task, cluster, placement, inherited) | work_dir_variables(briefing)
-        hidden_values.save(run_dir, briefing.config, environment)
         argv = self._command(briefing, workdir, len(slots), any_shell=containers is not None)
         if containers is not None:
             container_task = ContainerTask(

@@ -109,8 +109,8 @@ class Runs:
 
     async def _accept(self, order: Order, trace: str) -> None:
         try:
-            # On disk before anything starts: after a crash, only what is recorded can be found and ended.
-            await asyncio.to_thread(self._orders.save, order)
+            # Before anything starts: after a crash, only what is recorded can be found and ended.
+            self._orders.save(order)
         except OSError as error:
             # A run that is not recorded could not be found again, so give it back at once.
             message = f"worker {self._id} cannot take the task: {error}"

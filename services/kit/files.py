@@ -18,7 +18,8 @@ def write_atomic(path: Path, content: bytes, *, mode: int = 0o600, durable: bool
     """Replace a file's content atomically. Blocks until it is on disk.
 
     A rename alone is not enough: after a power loss, some file systems show the new name without its content.
-    With `durable` False, the file may be missing after a power loss, but never has other content.
+    With `durable` False nothing is flushed, and that may happen: for files that mean nothing once the host
+    has gone down, and whose readers take a damaged one for a missing one.
     """
     # Beside the file, since a rename is atomic only within one file system; one per thread, or two writers
     # would mix their contents.
@@ -27,7 +28,8 @@ def write_atomic(path: Path, content: bytes, *, mode: int = 0o600, durable: bool
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         draft.replace(path)
     except BaseException:
         draft.unlink(missing_ok=True)

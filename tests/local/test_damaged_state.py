@@ -80,6 +80,12 @@ def test_what_is_written_is_flushed_before_it_has_the_name(tmp_path, monkeypatch
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_what_need_not_last_is_not_flushed(tmp_path, monkeypatch):
+    monkeypatch.setattr(files.os, "fsync", lambda _: pytest.fail("flushed"))
+    write_atomic(tmp_path / "it", b"after", durable=False)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == {tmp_path / "it": b"after"}
+
+
 def test_what_cannot_be_written_leaves_everything_as_it_was(tmp_path, monkeypatch):
     path = tmp_path / "it"
     path.write_bytes(b"before")

@@ -12,6 +12,7 @@ from worker.output_spool import SpoolReader, last_lines
 from worker.shim.spool import STDERR, STDOUT, Spool
 
 TOKEN = "task.eyJhIjoiMSJ9.c7Lb09vtaxB-509n6l"
+TOKENS = TOKEN, TOKEN + "-second"
 VARIABLES = {"DET_SESSION_TOKEN": TOKEN, "DET_USER_TOKEN": TOKEN + "-second", "HOME": "/home/somebody"}
 
 
@@ -20,7 +21,7 @@ def printed(tmp_path):
     """What a log shows of these lines, of a run with this configuration."""
 
     def show(*lines, config=None, stream=STDOUT):
-        hidden_values.save(tmp_path, config or {}, VARIABLES)
+        hidden_values.save(tmp_path, config or {}, TOKENS)
         (tmp_path / "spool").mkdir(exist_ok=True)
         Spool(str(tmp_path / "spool")).append(stream, list(lines))
         batch = SpoolReader(tmp_path).read()
@@ -79,7 +80,7 @@ def test_it_is_on_disk_before_the_run_prints_anything(tmp_path, monkeypatch):
     """Output that waits to be shipped may outlive a power loss, and would be shown as it was printed."""
     flushed = []
     monkeypatch.setattr(files, "flush_folder", lambda folder: flushed.append(sorted(folder.iterdir())))
-    hidden_values.save(tmp_path, {}, VARIABLES)
+    hidden_values.save(tmp_path, {}, TOKENS)
     assert flushed == [[tmp_path / hidden_values.FILE]]
 
 

@@ -138,3 +138,20 @@ def test_a_limit_that_a_run_has_exceeded_is_told_also_after_a_restart_of_its_wor
     assert kills
     assert ("ERROR", "too much") in log_lines
     assert order.exceeded == "too much"
+
+
+@pytest.mark.parametrize("left", ["spec.json", "hidden.json"])
+def test_what_an_earlier_process_prepared_in_part_is_prepared_again(tmp_path, started, left):
+    """Its log would show what it must not, or nothing could be started."""
+    folder = Orders(tmp_path).folder(ASSIGNED.allocation_id)
+    folder.mkdir()
+    (folder / left).write_text("{}")
+    prepared = []
+
+    class Records(Preparer):
+        def prepare(self, *_):
+            prepared.append(True)
+            return super().prepare()
+
+    execute(tmp_path, Order(ASSIGNED, briefing=TOLD), preparer=Records())
+    assert prepared

@@ -51,6 +51,16 @@ def test_any_reason_has_room_in_the_notes(orders, reason):
     assert (orders.folder("1.a.1") / "notes.json").stat().st_size == NOTES_BYTES
 
 
+def test_a_run_starts_without_waiting_for_the_disk(orders, monkeypatch):
+    """A power loss ends the run, and what may be left of these files then is read as if it were not there."""
+    monkeypatch.setattr(os, "fsync", lambda _: pytest.fail("flushed"))
+    orders.save(order())
+    folder = orders.folder("1.a.1")
+    process.prepare(folder, ["true"], "/", {})
+    assert process.is_prepared(folder)
+    assert orders.get("1.a.1") == order()
+
+
 def test_notes_need_no_free_space_and_change_no_other_file(orders, monkeypatch):
     orders.save(order())
     before = {path: path.stat().st_ino for path in orders.folder("1.a.1").iterdir()}
@@ -122,6 +132,9 @@ def test_a_damaged_specification_keeps_nobody_from_starting(orders, content):
     (folder / "spec.json").write_bytes(content)
     run = Run(order(), orders, None, None, (), "w", None)
     assert run.ports() == set()
+    # It is made again before the run starts.
+    assert process.state_of(folder) == "prepared"
+    assert not process.is_prepared(folder)
     (folder / "running.json").write_bytes(content)
     assert process.state_of(folder) == "lost"
     assert process.end_lost_run(folder, "gone").message == "gone"

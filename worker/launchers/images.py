@@ -33,7 +33,7 @@ async def fetch(engine: Engine, run_dir: Path, report_progress: Callable[[str], 
     """
     try:
         image = msgspec.json.decode((run_dir / IMAGE_FILE).read_bytes(), type=Image)
-    except FileNotFoundError:
+    except (FileNotFoundError, msgspec.DecodeError):
         return
     if not image.force_pull and not (await _run(engine.inspect_command(image.name)))[0]:
         return
