@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import msgspec
+from pydantic import ValidationError
 
 from det_contracts import commands
 from det_contracts.context import Context
@@ -26,11 +30,15 @@ from services.submission import archive, config_defaults, configuration, heavy, 
 from services.submission.checkout import describe_commit
 from services.submission.jobs import READ
 from services.submission.probe import probe
-from services.web.bodies import read_body
+from services.web.bodies import Shape, read_body
 from services.web.spooled_body import spool_body
 
 if TYPE_CHECKING:
     from services.rest_requests.api_call import UserCall
+
+
+SMALL_BYTES = 32 << 10
+"""Size up to which a valid body is parsed on the event loop, which takes less than a change of threads."""
 
 
 class CheckedSubmission(msgspec.Struct, frozen=True):
@@ -88,7 +96,7 @@ async def receive(call: UserCall, kind: str) -> AsyncIterator[tuple[Any, Submitt
     async with spool_body(call.request, backend.token_key, backend.limits.uploads, who) as body:
         call.digest = body.digest()
         if body.file is None:
-            request = await backend.limits.contexts.run(who, read_body, shape, body.in_memory)
+            request = await _parse(backend, who, shape, body.in_memory or b"")
             yield request, SubmittedCode(getattr(request, files))
             return
         code = SubmittedCode()
@@ -99,6 +107,15 @@ async def receive(call: UserCall, kind: str) -> AsyncIterator[tuple[Any, Submitt
                 code.packed = msgspec.convert(answer["context"], Context)
                 code.file = cast(BinaryIO, packed)
             yield shape.model_validate(answer["fields"]), code
+
+
+async def _parse(backend: Backend, who: str, shape: type[Shape], body: bytes) -> Shape:
+    """Parse a body in memory. Raises `Refused` (400)."""
+    if len(body) <= SMALL_BYTES:
+        with contextlib.suppress(ValidationError):
+            return shape.model_validate_json(body)
+    # Also what has faults, because to describe many takes long.
+    return await backend.limits.contexts.run(who, read_body, shape, body)
 
 
 async def check_submission(
@@ -133,11 +150,7 @@ async def check_submission(
     call.check_view("trial", *configuration.searcher_values(config, "source_trial_id"))
     call.check_view("checkpoint", *configuration.searcher_values(config, "source_checkpoint_uuid"))
     source = configuration.source_checkpoint(config, state)
-    # Unmanaged experiments use neither the workers' storage nor their slots.
-    notices = [] if request.unmanaged else await _check_cluster(backend, config, user, workspace_id)
-    if not request.validate_only:
-        storage = None if request.unmanaged else config["checkpoint_storage"]
-        await check_disk_space(backend, "the experiment", code, user, storage)
+    notices = await _check_cluster(backend, request, config, code, user, workspace_id)
     # After every check: nothing is stored for a submission that is refused.
     context = await _store_context(backend, request, code, user)
     command = commands.CreateExperiment(
@@ -163,15 +176,25 @@ async def check_submission(
     return CheckedSubmission(command, warnings, [*notices, *unused])
 
 
-async def _check_cluster(backend: Backend, config: dict[str, Any], who: str, workspace_id: int) -> list[str]:
+async def _check_cluster(
+    backend: Backend,
+    request: CreateExperiment,
+    config: dict[str, Any],
+    code: SubmittedCode,
+    who: str,
+    workspace_id: int,
+) -> list[str]:
     """Check that the cluster can run the experiment; return warnings. Raises `Refused`."""
-    roots = backend.roots if backend.settings.checkpoints_probe else None
-    try:
-        check_keys(config["checkpoint_storage"], backend.storage, backend.addresses)
-    except AddressRefused as error:
-        raise invalid(f"<config>.checkpoint_storage cannot be used: {error}") from None
-    await backend.limits.probes.run(who, probe, config["checkpoint_storage"], roots, backend.addresses)
-    return await _capacity_warnings(backend, config, workspace_id)
+    to_store = None if request.validate_only else code
+    # Unmanaged experiments use neither the workers' storage nor their slots.
+    storage = None if request.unmanaged else config["checkpoint_storage"]
+    disks = check_disks(backend, "the experiment", to_store, who, storage)
+    if request.unmanaged:
+        await disks
+        return []
+    # At the same time, as one waits for a disk and the other for the scheduler.
+    _, warnings = await asyncio.gather(disks, _capacity_warnings(backend, config, workspace_id))
+    return warnings
 
 
 def check_template(call: UserCall, name: str) -> None:
@@ -237,15 +260,30 @@ async def _store_context(
     return own or (parent.context if parent is not None else None)
 
 
-async def check_disk_space(
-    backend: Backend, what: str, code: SubmittedCode, who: str, storage: dict[str, Any] | None = None
+async def check_disks(
+    backend: Backend, what: str, code: SubmittedCode | None, who: str, storage: dict[str, Any] | None = None
 ) -> None:
-    """Raise `Refused` (507) if the disks have no room for new work besides what is running."""
-    own = {}
-    if storage and backend.settings.checkpoints_probe and is_within(storage, backend.roots):
-        own["checkpoints"] = storage_folder(storage, backend.roots)
-    needed = {"experiments' code": code.size_bytes}
-    missing = await backend.limits.probes.run(who, backend.disks.shortage, needed, own)
+    """Check that checkpoints can be stored in `storage`, and that the disks have room for new work.
+
+    Raises `Refused`: 400, or 507 if they have no room besides what is running. Without `code`, nothing new is
+    to be stored.
+    """
+    settings, addresses, own = backend.settings, backend.addresses, dict[str, Path]()
+    roots = backend.roots if settings.checkpoints_probe else None
+    if storage is not None:
+        try:
+            check_keys(storage, backend.storage, addresses)
+        except AddressRefused as error:
+            raise invalid(f"<config>.checkpoint_storage cannot be used: {error}") from None
+        if roots is not None and is_within(storage, roots):
+            own["checkpoints"] = storage_folder(storage, roots)
+
+    def look() -> str:
+        if storage is not None:
+            probe(storage, roots, addresses)
+        return backend.disks.shortage({"experiments' code": code.size_bytes}, own) if code is not None else ""
+
+    missing = await backend.limits.probes.run(who, look)
     if missing:
         raise no_space_error(what, missing)
 

@@ -2,14 +2,18 @@
 
 import asyncio
 import base64
+import threading
 from dataclasses import replace
 
 import pytest
 
+from services.catalogue.peers import Peers
 from services.kit.cancellation import cancel_and_wait
 from services.kit.conditions import DISK_LOW, Conditions
 from services.kit.disks import Disks
 from services.rest_requests.settings import Settings, disks
+from services.submission import submit
+from services.web.limits import Lane
 from tests.gateway import stories as story
 
 YAML = """
@@ -55,6 +59,38 @@ def test_what_is_there_is_shown_and_ended(full):
     assert full.get("/api/v1/experiments/1")["experiment"]["id"] == 1
     full.post("/api/v1/experiments/1/kill")
     assert [type(command).__name__ for command in full.peers.commands] == ["ChangeExperiment"]
+
+
+def test_a_small_submission_changes_threads_only_where_it_waits_for_a_disk(gateway, monkeypatch):
+    """Each change costs more than the work of the others."""
+    lanes, run = [], Lane.run
+
+    async def record(self, who, work, *arguments):
+        lanes.append(self.admission.what)
+        return await run(self, who, work, *arguments)
+
+    monkeypatch.setattr(Lane, "run", record)
+    gateway.send("POST", "/api/v1/experiments", EXPERIMENT)
+    assert lanes == ["checks of storage", "contexts"]
+    # To list faults may take longer than the event loop can wait.
+    assert "modelDefinition.0" in gateway.refused(
+        400, "POST", "/api/v1/experiments", {"modelDefinition": [1]}
+    )
+    assert lanes[2:] == ["contexts"]
+
+
+def test_storage_and_slots_are_checked_at_the_same_time(gateway, monkeypatch):
+    scheduler_was_queried = threading.Event()
+
+    async def misfit_reason(*_, **__):
+        scheduler_was_queried.set()
+        return ""
+
+    monkeypatch.setattr(Peers, "misfit_reason", misfit_reason)
+    monkeypatch.setattr(
+        submit, "probe", lambda *_: scheduler_was_queried.wait(60) or pytest.fail("one by one")
+    )
+    gateway.send("POST", "/api/v1/experiments", EXPERIMENT)
 
 
 def test_the_size_of_the_code_counts(gateway, tmp_path, monkeypatch):

@@ -101,7 +101,7 @@ async def _start_task(call: UserCall, kind: OwnKind, body: TaskBody, code: submi
     if kind == "SHELL":
         _check_no_passphrase(body)
         add_ssh_keys(request.config)
-    await submit.check_disk_space(call.backend, f"the {NOUNS[kind]}", code, call.user.username)
+    await submit.check_disks(call.backend, f"the {NOUNS[kind]}", code, call.user.username)
     # After all checks, so that what is refused leaves nothing in the blob store.
     context = await code.store(call.backend, call.user.username)
     command = SubmitTask(
