@@ -31,6 +31,7 @@ from det_contracts.problems import Problem, Refused, failed_precondition, invali
 from services.checkpoints.domain import Checkpoint, Model, State
 from services.checkpoints.domain.state import Totals
 from services.checkpoints.react import deletion_requests
+from services.kit.authz.people import check_workspace
 from services.kit.idempotency import idempotent
 from services.kit.names import check_name, name_problem
 from services.kit.rules import Call, Result
@@ -122,6 +123,8 @@ def set_model(state: State, command: SetModel, call: Call) -> Result:
     wanted = replace(before, **given_fields(command, *MODEL_FIELDS))
     if wanted == before and before.name:
         return Result(value=id)
+    if wanted.workspace_id != before.workspace_id:
+        check_workspace(state, wanted.workspace_id)
     if before.archived and wanted.archived:
         raise failed_precondition(f"model '{before.name}' is archived; unarchive it first")
     if wanted.name != before.name or not wanted.name:

@@ -1,10 +1,14 @@
-"""Commands waiting to be decided: in order per user, and round-robin between users."""
+"""Commands waiting to be decided: in order per user, and round-robin between users.
+
+Each waits first until the state has read all that was in the log when it arrived (docs/decisions/0095).
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Iterable
+import math
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from det_contracts.problems import Problem, Refused
@@ -28,9 +32,6 @@ class Pending:
         self.answer: asyncio.Future[tuple[int, Any]] = asyncio.get_running_loop().create_future()
         self.stored: tuple[int, Any] | None = None
         """The result, once read back from the log: position of its last event, and value."""
-        self.answer_from: int | None = None
-        """Position that the state must have reached for an answer that stores nothing; None: not known yet.
-        """
         self.parts = 0
         """Number of rounds filled by parts of this command."""
 
@@ -51,34 +52,64 @@ class CommandQueue:
     def __init__(self, limit: int = LIMIT, limit_per_user: int = LIMIT_PER_USER) -> None:
         self._limit = limit
         self._limit_per_user = limit_per_user
+        self._arrived: list[Pending] = []
+        """For which nobody knows yet where the log ended."""
+        self._held: deque[tuple[int, list[Pending]]] = deque()
+        """Those that arrived together, each time with the position that the state must have reached."""
         self._by_user: dict[str, deque[Pending]] = {}
-        self._count = 0
+        """Those that can be decided."""
+        self._counts: Counter[str] = Counter()
+        """Number of waiting commands per user."""
+        self._total = 0
+        self._arrival = asyncio.Event()
 
     def __len__(self) -> int:
-        return self._count
+        return self._total
+
+    @property
+    def has_ready(self) -> bool:
+        """Whether a command can be decided."""
+        return bool(self._by_user)
 
     def put(self, pending: Pending) -> None:
         """Add a command. Raises `Refused` (exhausted) if too many are waiting."""
-        queue = self._by_user.get(pending.user, ())
-        if self._count >= self._limit or len(queue) >= self._limit_per_user:
+        own = self._counts[pending.user]
+        if self._total >= self._limit or own >= self._limit_per_user:
             raise Refused(
                 Problem(
                     "exhausted",
-                    f"{self._count} commands wait to be decided, {len(queue)} of them of "
+                    f"{self._total} commands wait to be decided, {own} of them of "
                     f"'{pending.user}': send the next ones when some of those are answered",
                     retry_after_s=1,
                 )
             )
-        self._by_user.setdefault(pending.user, deque()).append(pending)
-        self._count += 1
+        self._count(pending.user, 1)
+        self._arrived.append(pending)
+        self._arrival.set()
+
+    async def hold_arrivals(self, find_end: Callable[[], Awaitable[int]]) -> None:
+        """Wait for commands, and hold those that have arrived until the state has read the log to its end."""
+        await self._arrival.wait()
+        self._arrival.clear()
+        # Those that arrive while the log is asked may follow facts that the answer does not count.
+        count = len(self._arrived)
+        end = await find_end()
+        self._held.append((end, self._arrived[:count]))
+        del self._arrived[:count]
+
+    def release(self, position: float) -> None:
+        """Make those ready for which the state has read enough of the log."""
+        while self._held and self._held[0][0] <= position:
+            for pending in self._held.popleft()[1]:
+                self._by_user.setdefault(pending.user, deque()).append(pending)
 
     def pop(self) -> Pending | None:
-        """Return the next command whose caller is still waiting, or None."""
+        """Return the next command that can be decided and whose caller is still waiting, or None."""
         while self._by_user:
             user = next(iter(self._by_user))
             queue = self._by_user.pop(user)
             pending = queue.popleft()
-            self._count -= 1
+            self._count(user, -1)
             if queue:
                 # Back in at the end: the order of the dictionary is the order in which users take their
                 # turns.
@@ -88,10 +119,23 @@ class CommandQueue:
                 return pending
         return None
 
+    def _count(self, user: str, change: int) -> None:
+        self._total += change
+        self._counts[user] += change
+        if not self._counts[user]:
+            del self._counts[user]
+
     def put_back(self, taken: Iterable[Pending]) -> None:
         """Put commands back at the front of their users' queues. They have had no effect."""
         # From the last to the first, since each goes in front of those before it.
         for pending in reversed(list(taken)):
             # Without the limits of `put`: these were accepted, and their callers wait.
             self._by_user.setdefault(pending.user, deque()).appendleft(pending)
-            self._count += 1
+            self._count(pending.user, 1)
+
+    def take_all(self) -> list[Pending]:
+        """Remove all commands, decidable or not, and return those whose callers are still waiting."""
+        self._held.append((0, self._arrived))
+        self._arrived = []
+        self.release(math.inf)
+        return list(iter(self.pop, None))

@@ -179,9 +179,7 @@ class Decider(Generic[S]):
         # What was sent cannot be taken back, and may still take effect.
         given_up = [outcome.pending for sent in self._unconfirmed.values() for outcome in sent]
         self._unconfirmed.clear()
-        while (pending := self._commands.pop()) is not None:
-            given_up.append(pending)
-        for pending in given_up:
+        for pending in [*given_up, *self._commands.take_all()]:
             pending.fail(why)
 
     def read_back(self, decision: Recorded) -> None:
@@ -194,6 +192,11 @@ class Decider(Generic[S]):
 
     async def run(self) -> None:
         """Decide until cancelled, while this replica leads."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._hold_commands())
+            tasks.create_task(self._decide_forever())
+
+    async def _decide_forever(self) -> None:
         this_task = asyncio.current_task()
         while True:
             raise_if_cancelled(this_task)
@@ -211,6 +214,20 @@ class Decider(Generic[S]):
                 self._rounds_done += 1
             self._is_deciding = False
             self._rounds_done += 1
+
+    async def _hold_commands(self) -> None:
+        """Find out what was in the log when commands arrived, until cancelled (docs/decisions/0095).
+
+        Beside the decisions: what else calls for one does not wait for the broker's answer.
+        """
+        this_task = asyncio.current_task()
+        while True:
+            raise_if_cancelled(this_task)
+            await self._commands.hold_arrivals(self._find_end)
+            self._wake.set()
+
+    async def _find_end(self) -> int:
+        return await self._journal.end(subjects.CONTROL, after=self._positions[subjects.CONTROL])
 
     async def _wait_for_work(self) -> None:
         """Wait until something changes or a due time comes."""
@@ -249,36 +266,21 @@ class Decider(Generic[S]):
                 made = self._timer_round() if await self._inbox.is_fully_folded() else EMPTY_ROUND
             if made.events:
                 return await self._append(made)
-            if made.outcomes and not await self._answer_unstored(made):
-                return False
+            made.deliver(self._positions[subjects.CONTROL])
         if 0 < self.fence_position <= self.archived_through:
             # The archive may remove only what lies before the newest decision, so append an empty one.
             return await self._append(Round(self._new_id(), self._clock()))
         # A round of refusals alone awaits nothing, so a full queue of them would keep the folding task from
         # running.
         await asyncio.sleep(0)
-        return bool(self._commands)
-
-    async def _answer_unstored(self, made: Round) -> bool:
-        """Answer a round that stores nothing. Returns whether all of it could be answered (decision 90)."""
-        end = 0
-        # Once per command: a log that always grows must not keep its answer back for ever.
-        if any(pending.answer_from is None for pending in made.waiting):
-            # As if it were sent: where this loop is ended meanwhile, its commands are told.
-            self._unconfirmed[made.batch] = tuple(made.outcomes)
-            end = await self._journal.end(subjects.CONTROL, after=made.state_position)
-            self._unconfirmed.pop(made.batch, None)
-        again = made.deliver(made.state_position, end)
-        self._commands.put_back(again)
-        self._last_appended = max(self._last_appended, *(pending.answer_from or 0 for pending in again), 0)
-        return not again
+        return self._commands.has_ready
 
     def _command_round(self) -> Round:
-        if not self._commands:
+        position = self._positions[subjects.CONTROL]
+        self._commands.release(position)
+        if not self._commands.has_ready:
             return EMPTY_ROUND
-        return self._rounds.from_commands(
-            self._state, self._clock(), self._positions[subjects.CONTROL], self._commands
-        )
+        return self._rounds.from_commands(self._state, self._clock(), position, self._commands)
 
     def _timer_round(self) -> Round:
         now = self._clock()
@@ -363,10 +365,8 @@ class Decider(Generic[S]):
         # Earlier batches can no longer be stored: this decision has taken their place behind the fence.
         self._unconfirmed.clear()
         self.refusal = ""
-        decision = self._last_appended - len(made.events)
-        # The batch tells where the log ended: just before it.
-        again = made.deliver(decision, decision - 1)
-        self._commands.put_back([*again, *made.unfinished])
+        made.deliver(self._last_appended - len(made.events))
+        self._commands.put_back(made.unfinished)
         # Only now: a batch that was refused takes no space.
         self._charge(made)
         self._measures.decided(len(made.events), seconds)

@@ -67,11 +67,9 @@ class Outcome(msgspec.Struct, frozen=True):
 class Round:
     """A batch under construction."""
 
-    def __init__(self, batch: str, at: float, state_position: int = 0) -> None:
+    def __init__(self, batch: str, at: float) -> None:
         self.batch = batch
         self.at = at
-        self.state_position = state_position
-        """Position of the state that the commands were decided on."""
         self.events: list[Decided] = []
         self.outcomes: list[Outcome] = []
         self.unfinished: list[Pending] = []
@@ -83,23 +81,10 @@ class Round:
         """The commands that this round decides."""
         return [outcome.pending for outcome in self.outcomes] + self.unfinished
 
-    def deliver(self, before: int, end: int) -> list[Pending]:
-        """Answer the commands. Returns those that have to be decided again, once the log is folded further.
-
-        `before` is the position just before the round's first event. `end` is where the log ended after the
-        commands had arrived: what stores nothing is answered from a state that has reached it, since somebody
-        may have been told of anything in the log by then.
-        """
-        again = []
+    def deliver(self, before: int) -> None:
+        """Answer the commands. `before` is the position just before the round's first event."""
         for outcome in self.outcomes:
-            pending = outcome.pending
-            if pending.answer_from is None:
-                pending.answer_from = end
-            if outcome.is_stored or pending.answer_from <= self.state_position:
-                outcome.deliver(before)
-            else:
-                again.append(pending)
-        return again
+            outcome.deliver(before)
 
     def encode(self, events: Iterable[Any], actor: str, cause: str) -> list[Decided]:
         """Encode events as they would follow here. Raises `Refused` if one is too large for the log."""
@@ -228,7 +213,7 @@ class Rounds(Generic[S]):
 
     def from_commands(self, state: S, now: float, position: int, waiting: CommandQueue) -> Round:
         """Decide as many waiting commands as fit, each as if those before it were already in the log."""
-        new_round, ahead = Round(self._new_id(), now, position), PredictedState(self._rules, state, position)
+        new_round, ahead = Round(self._new_id(), now), PredictedState(self._rules, state, position)
         began = self._stopwatch()
         while (pending := waiting.pop()) is not None:
             # Its batch was read back after the answer had been lost. To decide it again would make it take

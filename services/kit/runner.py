@@ -31,11 +31,7 @@ from services.kit.database import UnreadableRecord
 from services.kit.decider import Decider
 from services.kit.inbox import Inbox
 from services.kit.lag import Lag
-from services.kit.log import (
-    Feed,
-    Log,
-    Stored,
-)
+from services.kit.log import Feed, Log, Stored
 from services.kit.narrowing import Narrowing, PortionFailed
 from services.kit.pager import Pager
 from services.kit.portions import portions_of, size_of

@@ -22,6 +22,7 @@ from det_contracts.commands import (
 from det_contracts.events import scheduler
 from det_contracts.problems import failed_precondition, invalid, not_found
 from det_contracts.provisioning import ReportWorkers
+from services.kit.authz.people import check_workspace
 from services.kit.idempotency import idempotent
 from services.kit.pool_bindings import check_pool
 from services.kit.quotas.limits import check_jobs, workspace_name
@@ -143,6 +144,7 @@ def submit_task(state: State, command: SubmitTask, call: Call) -> Result:
     # `default` is there before any worker or configuration names it.
     if command.pool not in state.pools and command.pool != "default":
         raise unknown_pool(state, command.pool)
+    check_workspace(state, command.workspace_id)
     check_pool(state, command.pool, command.workspace_id, workspace_name(state, command.workspace_id))
     check_jobs(state, state.owed, Account(command.user, -command.workspace_id))
     # Not the number of known tasks: those that ended long ago are forgotten, and numbers are never used

@@ -18,7 +18,7 @@ from det_contracts.commands import (
 from det_contracts.events import searcher
 from det_contracts.problems import failed_precondition, invalid, not_found
 from det_contracts.states import OVER, STOPPING, TERMINAL
-from services.kit.authz.people import workspace_of
+from services.kit.authz.people import check_project, workspace_of
 from services.kit.idempotency import idempotent
 from services.kit.pool_bindings import check_pool
 from services.kit.quotas.limits import check_jobs, workspace_name
@@ -45,6 +45,7 @@ def create_experiment(state: State, command: CreateExperiment, call: Call) -> Re
     existing = state.request_keys.get(command.request_key) if command.request_key else None
     if existing is not None:
         return Result(value=existing.id)
+    check_project(state, command.project_id)
     # An unmanaged experiment uses no slots, runs in no pool and has no search, so none of these limits it.
     if not command.unmanaged:
         _check_pool(state, command)

@@ -153,6 +153,8 @@ async def check_submission(
     notices = await _check_cluster(backend, request, config, code, user, workspace_id)
     # After every check: nothing is stored for a submission that is refused.
     context = await _store_context(backend, request, code, user)
+    # Once more: the code may have taken a while, and the owner of experiments does not know what is archived.
+    workspace_records.unarchived_project(backend.catalogue.state, project_id)
     command = commands.CreateExperiment(
         user=user,
         # Last, so that all checks see the secrets, and the log does not.

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 import os
 import tarfile
 
+import msgspec
 import pytest
 
 from det_contracts.commands import CreateExperiment, SubmitTask
 from det_contracts.events import checkpoints
-from det_contracts.events.gateway import AgentUser
-from services.submission import archive
+from det_contracts.events.gateway import AgentUser, ProjectSet
+from services.submission import archive, submit
 from tests.gateway import stories as story
 
 PATH = "/api/v1/experiments"
@@ -277,3 +279,20 @@ def test_what_runs_runs_as_the_account_that_its_owner_is_linked_with(open_gatewa
         AgentUser(7, 8, "d", "g"),
         AgentUser(7, 8, "d", "g"),
     ]
+
+
+def test_a_project_that_is_archived_while_the_code_is_stored_takes_no_experiment(open_gateway, monkeypatch):
+    gateway = open_gateway
+    project = ProjectSet(project_id=2, workspace_id=1, name="p", owner="determined", reason="test")
+    gateway.apply(project)
+    store = submit._store_context
+
+    async def slow_store(*arguments):
+        await gateway.peers.append(msgspec.structs.replace(project, archived=True))
+        while not gateway.backend.catalogue.state.projects[2].archived:
+            await asyncio.sleep(0)
+        return await store(*arguments)
+
+    monkeypatch.setattr(submit, "_store_context", slow_store)
+    assert "is archived" in _refusal(gateway, projectId=2)
+    assert gateway.peers.commands == []

@@ -278,6 +278,15 @@ def test_a_message_that_nobody_can_read_stops_nobody(subject, body):
     run(work)
 
 
+def ended(at):
+    """The log ends there."""
+
+    async def find_end():
+        return at
+
+    return find_end
+
+
 def test_commands_wait_in_turn_by_person():
     async def work():
         waiting = CommandQueue(limit=8, limit_per_user=5)
@@ -290,6 +299,10 @@ def test_commands_wait_in_turn_by_person():
             waiting.put(Pending(Number(user="bob"), call(f"b{n}")))
         with pytest.raises(Refused, match="8 commands wait"):
             waiting.put(Pending(Number(user="eve"), call("e0")))
+        await waiting.hold_arrivals(ended(at=7))
+        waiting.release(6)
+        assert waiting.pop() is None
+        waiting.release(7)
         first = [waiting.pop() for _ in range(4)]
         assert [pending.call.id for pending in first] == ["ca0", "cb0", "ca1", "cb1"]
         waiting.put_back(first[2:])

@@ -1,4 +1,4 @@
-"""Answers to commands that store nothing: they rest on all that was in the log when they were asked for."""
+"""Commands rest on all that was in the log when they arrived, above all those that store nothing."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
+from det_contracts.events import trial
 from det_contracts.problems import Refused, not_found
 from services.kit.log_memory import MemoryLog
 from services.kit.rules import Call, Result, Rules
@@ -27,7 +28,16 @@ def look(state, command, call):
     return Result(value=state.accounts[command.trial_id].requested)
 
 
-RULES = Rules(owner="toy", state=Accounts, evolve=evolve, react=react, commands={Bump: bump, Look: look})
+class Take(Look, frozen=True, tag="take"):
+    """As `Look`, and stores something if it is not refused."""
+
+
+def take(state, command, call):
+    return Result([trial.Progressed(command.trial_id, 1, 1.0)], look(state, command, call).value)
+
+
+COMMANDS = {Bump: bump, Look: look, Take: take}
+RULES = Rules(owner="toy", state=Accounts, evolve=evolve, react=react, commands=COMMANDS)
 
 
 class Behind(MemoryLog):
@@ -58,21 +68,22 @@ def call(id):
     return Call(id, 0.0)
 
 
-@pytest.mark.parametrize("id", [1, 2])
-def test_what_stores_nothing_is_answered_after_what_was_in_the_log(id):
+@pytest.mark.parametrize("command", [Look(1), Look(2), Take(1), Take(2)])
+def test_a_command_is_decided_after_what_was_in_the_log(command):
     async def work():
         log = Behind()
         await log.append(ask(2))
         async with running(log, RULES) as runner:
             await until(lambda: answered(runner, 2) == 1)
             log.keeps_up.clear()
+            id = command.trial_id
             end = await log.append(ask(id, 5.0))
-            command = asyncio.create_task(runner.command(Look(id), call("c")))
+            deciding = asyncio.create_task(runner.command(command, call("c")))
             for _ in range(20):
                 await asyncio.sleep(0)
-            assert not command.done()
+            assert not deciding.done()
             log.keeps_up.set()
-            position, value = await asyncio.wait_for(command, 60)
+            position, value = await asyncio.wait_for(deciding, 60)
             assert (position >= end, value) == (True, 5.0 if id == 1 else 6.0)
 
     asyncio.run(work())

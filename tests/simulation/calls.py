@@ -8,8 +8,9 @@ LATE_S = 6.0
 """Longer than a message is under way, or waits for its answer."""
 
 
-def check_cause(ledger, recorded, now):
-    """A command takes effect once, and not long after its caller was told that nobody answered."""
+def check_cause(ledger, recorded, now, through):
+    """A command takes effect once, not long after its caller was told that nobody answered, and on a state
+    (`through` its position) that its owner had read as far as the log went before."""
     call = recorded.cause
     if not call.startswith("call-"):
         return
@@ -18,6 +19,9 @@ def check_cause(ledger, recorded, now):
         raise Violation(
             "a call is obeyed once", f"{call} led to {ledger.causes[call]} before", recorded.event
         )
+    if through < (before := ledger.ends_before.get(call, 0)):
+        text = f"{call} was decided on what {through} says, and sent when the log ended at {before}"
+        raise Violation("decisions follow what was there", text, recorded.event)
     if now > ledger.given_up.get(call, now) + LATE_S:
         text = f"{call} was given up {now - ledger.given_up[call]:.0f} s before"
         raise Violation("a call is not obeyed late", text, recorded.event)

@@ -48,6 +48,8 @@ class Ledger:
         self.decided = {}
         self.causes = {}
         """Call to the decision that it led to."""
+        self.ends_before = {}
+        """Call to the position at which the log ended when it was sent."""
         self.given_up = {}
         """Call to the time at which its caller was told that nobody answers."""
         self.counts = {}

@@ -77,7 +77,8 @@ class StepChecks:
         invariants.check_before(self.ledger, recorded.event, self._stated(stored, recorded))
         if self.promptness is not None:
             self.promptness.look(self, recorded)
-        calls.check_cause(self.ledger, recorded, asyncio.get_running_loop().time())
+        *_, knowledge = self._batch
+        calls.check_cause(self.ledger, recorded, asyncio.get_running_loop().time(), knowledge.through)
         moved = {owner: self._fold(owner, recorded) for owner in self.rules}
         self.ledger.take(recorded)
         self.registers.take(recorded, len(self.disk.streams[subjects.LOGS]))

@@ -71,8 +71,8 @@ def test_who_has_not_read_what_others_decided_refuses_nothing():
 
 
 def test_a_refusal_without_asking_would_be_wrong(monkeypatch):
-    async def believed(self, made):
-        return not made.deliver(made.state_position, 0)
+    async def believed(self):
+        return 0
 
-    monkeypatch.setattr(Decider, "_answer_unstored", believed)
+    monkeypatch.setattr(Decider, "_find_end", believed)
     assert run(refused_by_who_cannot_know()) == (True, "not_found")

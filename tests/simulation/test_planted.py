@@ -173,8 +173,8 @@ def repeated_registration_taken(patch):
     patch.setattr(hosts, "remember_session", lambda sessions, session: ())
 
 
-def answered_by_what_it_has(patch):
-    """What stores nothing is answered without a look at where the log ends."""
+def decided_on_what_it_has(patch):
+    """Commands are decided without a look at where the log ended when they arrived."""
 
     async def believed(self, stream, *, after):
         return after
@@ -200,7 +200,7 @@ PLANTED = [
     (unknown_is_failed, "a call is obeyed once", ("losses", "users"), 11),
     (second_worker_taken, None, (), 9),
     (repeated_registration_taken, "ends_when_all_parts_are_gone", (), 7),
-    (answered_by_what_it_has, "answers follow those before them", (), 777),
+    (decided_on_what_it_has, "decisions follow what was there", (), 0),
 ]
 """Each with the invariant that finds it, the kinds of trouble that it takes (none: all), and a seed.
 

@@ -12,6 +12,7 @@ from det_contracts import ids
 from det_contracts.envelope import Recorded
 from det_contracts.events import gateway, scheduler, searcher
 from det_contracts.events.gateway import Grant
+from det_contracts.problems import not_found
 from services.kit.authz.access_check import Person, Target
 from services.kit.authz.permissions import Kind
 from services.kit.authz.roles import FOLDS as OF_ROLES
@@ -112,6 +113,18 @@ def workspace_of(state: People, project_id: int) -> int:
     """Return a project's workspace. The first project exists from the beginning, in the first workspace."""
     filed = state.project_homes.get(project_id)
     return filed.workspace_id if filed is not None else FIRST if project_id == FIRST else NOWHERE
+
+
+def check_project(state: People, project_id: int) -> None:
+    """Raise `Refused` (404) for a project that was removed while a command for it was on its way."""
+    if workspace_of(state, project_id) == NOWHERE:
+        raise not_found("project", project_id)
+
+
+def check_workspace(state: People, workspace_id: int) -> None:
+    """The same for a workspace."""
+    if workspace_id != FIRST and workspace_id not in state.workspaces_called:
+        raise not_found("workspace", workspace_id)
 
 
 def add_people_fold(

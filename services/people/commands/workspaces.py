@@ -155,7 +155,9 @@ def move_experiment(state: People, command: MoveExperiment, call: Call) -> Resul
     workspace_records.unarchived_project(state, command.project_id)
     if project_id == command.project_id:
         return Result()
-    workspace_records.unarchived_project(state, project_id)
+    # An experiment that was made while its project was removed is in none (docs/decisions/0095).
+    if project_id in workspace_records.projects(state):
+        workspace_records.unarchived_project(state, project_id)
     return Result([ExperimentMoved(id, command.project_id, f"moved by {command.user}")])
 
 
