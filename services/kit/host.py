@@ -326,6 +326,10 @@ async def _serve_requests(service: Service, parts: Parts, lease: Lease) -> None:
 
     def read(kind: type) -> Callable[[Any, str, int], Awaitable[tuple[int, Any]]]:
         async def reply(query: Any, stream: str, position: int) -> tuple[int, Any]:
+            if stream != subjects.CONTROL:
+                await runner.wait_for_position(position, stream=stream)
+                # The tables show all that is folded by then, of every stream.
+                position = runner.positions[subjects.CONTROL]
             await parts.saver.wait_for_position(position)
             return position, await parts.database.read(lambda c: service.read_model_queries[kind](c, query))
 

@@ -55,8 +55,8 @@ async def _answer_scripts(parts: Parts) -> None:
         parts.bus_server,
         {
             AskOperations: operations_handler(parts.runner, news),
-            AskBest: best_validation_handler(parts.runner, parts.bus_client),
-            AskMetadata: checkpoint_metadata_handler(parts.runner, parts.bus_client),
+            AskBest: best_validation_handler(parts.runner, parts.bus_client, parts.journal),
+            AskMetadata: checkpoint_metadata_handler(parts.runner, parts.bus_client, parts.journal),
         },
     )
 
