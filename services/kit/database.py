@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -58,6 +60,9 @@ IDS_PER_QUERY = 500
 """Number of ids in one database query."""
 SQLITE_CACHE_KIB = 256
 """Size of the page cache of each connection to SQLite, of which a service has five; SQLite's own is 2 MB."""
+LOCK_PATIENCE_S, LOCK_PAUSE_S = 30.0, 0.01
+"""How long in seconds to wait for other users of an SQLite file, and how long between two attempts where
+SQLite itself does not wait."""
 SIZE_IN_POSTGRESQL = sa.text(
     "select sum(pg_total_relation_size(c.oid)) from pg_class c join pg_namespace n on n.oid = c.relnamespace "
     "where n.nspname = current_schema() and c.relkind = 'r'"
@@ -84,7 +89,7 @@ class Database:
         # One connection for each thread, so that none waits for another.
         options: dict[str, Any] = {"pool_size": readers + 1} if not sqlite or ":memory:" not in url else {}
         if sqlite:
-            options["connect_args"] = {"check_same_thread": False, "timeout": 30}
+            options["connect_args"] = {"check_same_thread": False, "timeout": LOCK_PATIENCE_S}
         self.engine = sa.create_engine(url, **options)
         sa.event.listen(self.engine, "connect", _tune_sqlite if sqlite else _tune_postgresql)
         # One thread, because saves must be stored in the order in which they were made.
@@ -203,13 +208,28 @@ def _size_bytes(connection: sa.Connection) -> int:
 
 def _tune_sqlite(connection: Any, _: Any) -> None:
     cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode=WAL")
+    _write_ahead(cursor)
     # A power loss may lose the newest transactions, but the position goes with them, so a replay restores
     # both.
     cursor.execute("PRAGMA synchronous=NORMAL")
     # Each of a service's connections has a cache of its own, of pages that the kernel holds already.
     cursor.execute(f"PRAGMA cache_size=-{SQLITE_CACHE_KIB}")
     cursor.close()
+
+
+def _write_ahead(cursor: Any) -> None:
+    """Have the file written with a write-ahead log."""
+    give_up_at = monotonic() + LOCK_PATIENCE_S
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            # SQLite reads first, and does not make a reader wait that comes to write, since two of them would
+            # wait for each other. Several processes that are the first to open a file come to that.
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or monotonic() > give_up_at:
+                raise
+        sleep(LOCK_PAUSE_S)
 
 
 def _tune_postgresql(connection: Any, _: Any) -> None:

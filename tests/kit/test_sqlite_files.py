@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 import sqlalchemy as sa
 
+from services.kit import database as database_module
 from services.kit import sqlite_files
 from services.kit.database import SQLITE_CACHE_KIB, Database, DatabaseDamaged, UnreadableRecord
 from services.kit.files import MAX_DAMAGED_COPIES, damaged_copies
@@ -248,3 +249,21 @@ def test_no_connection_keeps_pages_for_itself_that_the_kernel_holds(path):
     database.close()
     # Below 0 it is in KiB.
     assert sizes == [-SQLITE_CACHE_KIB] * 5
+
+
+def test_a_file_that_another_process_is_changing_is_opened_once_that_lets_go(path, monkeypatch):
+    """As where several processes open a new file at once: SQLite itself does not wait for that lock."""
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        other.execute("create table t (a)")
+        other.execute("begin immediate")
+        pauses = []
+
+        def let_go(seconds):
+            pauses.append(seconds)
+            other.rollback()
+
+        monkeypatch.setattr(database_module, "sleep", let_go)
+        database = Database(url(path))
+        assert database.read_sync(lambda c: c.exec_driver_sql("PRAGMA journal_mode").scalar()) == "wal"
+        database.close()
+        assert len(pauses) == 1
