@@ -28,6 +28,7 @@ from services.kit.cancellation import cancel_and_wait
 from services.kit.conditions import STARTING
 from services.kit.health_reports import HealthReports
 from services.kit.host import Service
+from services.kit.log_jetstream import ACK_TIMEOUT_S
 from services.kit.parts import Parts, settings_of
 from services.kit.rules import Rules
 from services.kit.sealing import sealer_from
@@ -64,12 +65,14 @@ RULES = Rules(
 async def end_of_log(parts: Parts) -> int:
     """Return the last position of CONTROL.
 
-    Raises `ConnectionError` immediately if the broker is not connected, or `OutcomeUnknown`.
+    Raises `ConnectionError` immediately if the broker is not connected, or `TimeoutError`.
     """
     if not parts.connection.is_connected:
         raise ConnectionError("the broker cannot be reached")
-    # Ask the stream itself. Asking the archive would also look up where the log begins.
-    return (await parts.stream.bounds(subjects.CONTROL))[1]
+    # Not STREAM.INFO, which takes several times as long while messages are stored (decision 90), and every
+    # request waits for it. The stream's leader answers, never a replica that is behind.
+    async with asyncio.timeout(ACK_TIMEOUT_S):
+        return await parts.stream.end(subjects.CONTROL, after=parts.runner.positions[subjects.CONTROL])
 
 
 async def serve_http(parts: Parts) -> None:

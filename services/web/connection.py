@@ -19,10 +19,10 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from det_contracts.problems import Problem
+from det_contracts.problems import Problem, unavailable
 from services.kit.process_metrics import Reading
 from services.web import errors
-from services.web.tunnels import EXTENSION, Connection, Streams
+from services.web.tunnels import EXTENSION, Streams
 from services.web.unread import UNREAD_BYTES, UnreadData
 from services.web.upgrades import CHUNK, Headers, as_bytes
 
@@ -298,15 +298,26 @@ class _TunnelProtocol(asyncio.StreamReaderProtocol):
         self._on_lost(exc)
 
 
+STOPPING = unavailable("the gateway is being stopped; try again")
+
+
 class _WithConnection:
     """Gives every request of a connection the means to take it over."""
 
-    def __init__(self, app: Any, connection: Connection) -> None:
+    def __init__(self, app: Any, connection: HttpConnection) -> None:
         self._app, self._connection = app, connection
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["extensions"] = {**(scope.get("extensions") or {}), EXTENSION: self._connection}
-        await self._app(scope, receive, send)
+        try:
+            await self._app(scope, receive, send)
+        except asyncio.CancelledError:
+            # Uvicorn cancels what has not ended soon after the server is stopped. It would log that as a
+            # defect, and answer 500, after which nobody tries again.
+            if self._connection.cycle.response_started:
+                self._connection.break_off()
+            else:
+                await errors.response(scope["path"], STOPPING.problem)(scope, receive, send)
 
 
 class _RefusingApp:
