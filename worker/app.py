@@ -27,7 +27,7 @@ from services.kit.self_watch import SelfWatch, WatchSources
 from services.kit.settings import BadSettings, load
 from worker import address, credentials, disk_use, slots, utilisation
 from worker.account import Accounts, BadAccount
-from worker.control_groups import groups_of
+from worker.control_groups import RunGroups, groups_of
 from worker.identity import Identity, IdentityError, claim
 from worker.last_contact import FILE as CONTACT
 from worker.last_contact import Contact, ContactFile
@@ -60,8 +60,14 @@ class Worker:
     """One worker process."""
 
     def __init__(
-        self, settings: WorkerSettings, me: Identity, connection: Client, tracer: Tracer | None = None
+        self,
+        settings: WorkerSettings,
+        me: Identity,
+        connection: Client,
+        tracer: Tracer | None = None,
+        groups: RunGroups | None = None,
     ) -> None:
+        """`groups` limit runs; if None, it is found out what this host can limit."""
         self._settings = settings
         self._id = me.worker_id
         self._connection = connection
@@ -75,7 +81,7 @@ class Worker:
             access_key=settings.s3_access_key,
             secret_key=settings.s3_secret_key,
         )
-        self._preparer = Preparer(settings, store, settings.worker_home / "contexts", me.instance)
+        self._preparer = Preparer(settings, store, settings.worker_home / "contexts", me.instance, groups)
         where = settings.worker_address or _source_address(connection)
         self._presence = Presence(
             me,
@@ -327,10 +333,10 @@ def main() -> None:
     if accounts.warning:
         log.warning("tasks.not_apart", reason=accounts.warning)
     log.info("tasks.limits", **{limit.kind: limit.text for limit in limits_of(settings, groups, accounts)})
-    process.run(_run(replace(settings, worker_id=me.worker_id), me, tracer))
+    process.run(_run(replace(settings, worker_id=me.worker_id), me, tracer, groups))
 
 
-async def _run(settings: WorkerSettings, me: Identity, tracer: Tracer | None) -> int:
+async def _run(settings: WorkerSettings, me: Identity, tracer: Tracer | None, groups: RunGroups) -> int:
     """Run the worker until it is stopped. Returns the exit status."""
     measures = Measures("worker")
     disks = Disks({"runs": settings.worker_home}, settings.disk_reserve_mib)
@@ -347,7 +353,7 @@ async def _run(settings: WorkerSettings, me: Identity, tracer: Tracer | None) ->
             # A job of Slurm that nobody watches would otherwise hold its node to the end of its time.
             log.critical("worker.failed", error=str(error))
             return 1
-        worker = Worker(settings, me, connection, tracer)
+        worker = Worker(settings, me, connection, tracer, groups)
         measures.register(worker.readings)
         return await _supervise(worker, connection, watch, settings, tracer)
 

@@ -25,7 +25,7 @@ from worker import hidden_values, ports, process, startup_hook
 from worker.account import Account, Accounts, check_usable, file_access_as, max_processes
 from worker.briefing import Briefing, Gang
 from worker.contexts import ContextCache
-from worker.control_groups import groups_of
+from worker.control_groups import RunGroups, groups_of
 from worker.environment import Cluster, Placement, info_files, interpreter_dirs, variables, write_info
 from worker.last_contact import FILE as CONTACT
 from worker.launchers import Refused, engine_named, images
@@ -64,7 +64,12 @@ class Preparer:
     """Prepares runs. All methods block and may be repeated."""
 
     def __init__(
-        self, settings: WorkerSettings, blobs: BlobStore, contexts: Path, instance: str = ""
+        self,
+        settings: WorkerSettings,
+        blobs: BlobStore,
+        contexts: Path,
+        instance: str = "",
+        groups: RunGroups | None = None,
     ) -> None:
         self._settings = settings
         self._accounts = Accounts(settings.worker_run_as)
@@ -73,7 +78,7 @@ class Preparer:
         self._sealer = sealer_from(settings.sealing_key)
         self._max_processes = max_processes(settings.worker_processes)
         instance_id, engine = instance or settings.worker_id, engine_named(settings.worker_launcher)
-        self._groups = groups_of(settings, instance_id)
+        self._groups = groups or groups_of(settings, instance_id)
         self.limits = limits_of(settings, self._groups, self._accounts)
         self._signing = _signing(settings.trial_signing)
         private_paths = [settings.worker_home, settings.trial_signing, settings.sealing_key, settings.blobs]

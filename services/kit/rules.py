@@ -7,10 +7,9 @@ returns their keys, so that a snapshot is a delta and reactions look only at wha
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
-from itertools import takewhile
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
@@ -117,19 +116,6 @@ class Rules(Generic[S]):
             return read(message, stream)
 
         return read_own
-
-    def due(self, state: S) -> float | None:
-        """Return the earliest time that a state waits for, in seconds since the epoch."""
-        # Only the first of each kind is looked at: there may be one for each of 100,000 trials, and
-        # `waiting` yields the earliest first.
-        firsts = (next(iter(kind.waiting(state)), None) for kind in self.timers.values())
-        return min((first[0] for first in firsts if first is not None), default=None)
-
-    def expire(self, state: S, now: float) -> Iterator[Any]:
-        """Yield the facts for all times that have come, earliest first within each kind."""
-        for kind in self.timers.values():
-            for at, id in takewhile(lambda entry: entry[0] <= now, kind.waiting(state)):
-                yield kind.fact(state, at, id)
 
 
 def derived() -> Any:

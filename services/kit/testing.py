@@ -6,6 +6,16 @@ from typing import Any
 
 from det_contracts.envelope import Recorded
 from services.kit.rules import Call, Key, Result, Rules, every_key, record_types
+from services.kit.timers import Timers
+
+
+def strict_timers(rules: Rules[Any]) -> Timers[Any]:
+    """The timers of some rules, none of which may fail."""
+
+    def fail(key: Key, reason: str) -> None:
+        raise AssertionError(f"{key}: {reason}")
+
+    return Timers(rules, fail)
 
 
 class Fold:
@@ -14,6 +24,7 @@ class Fold:
     def __init__(self, rules: Rules[Any]) -> None:
         self.rules = rules
         self.state = rules.state()
+        self.timers = strict_timers(rules)
         self.now = 1_000_000.0
         self.decided: list[Any] = []
         self._position = 0
@@ -69,8 +80,6 @@ class Fold:
     def pass_time(self, seconds: float) -> list[Any]:
         """Advance the clock. Returns the folded facts about due times."""
         self.now += seconds
-        due = self.rules.due(self.state)
-        late = due is not None and due <= self.now
-        facts = list(self.rules.expire(self.state, self.now)) if late else []
+        facts = [fact for _, fact in self.timers.facts(self.state, self.now)]
         self.apply(*facts)
         return facts

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -228,3 +229,16 @@ print(numpy.random.random(), torch.rand(1))
     (first, numbers), (second, other) = (output.splitlines() for output in outputs)
     assert first == second == "True False 1"
     assert set(numbers.split()).isdisjoint(other.split())
+
+
+def test_who_dies_while_a_child_is_being_started_leaves_the_server_to_the_others():
+    server = ForkServer()
+    try:
+        answer, theirs = socket.socketpair()
+        with theirs, open(os.devnull, "r+b") as nothing:
+            answer.close()
+            socket.send_fds(server._control, [b"+"], [theirs.fileno(), *[nothing.fileno()] * 3])
+        child = server.start(["-c", "print('there')"], stdout=subprocess.PIPE, text=True)
+        assert (child.communicate()[0], child.returncode) == ("there\n", 0)
+    finally:
+        server.close()

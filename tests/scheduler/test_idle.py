@@ -2,7 +2,6 @@
 
 from det_contracts.commands import StateIdle, StopTask
 from det_contracts.events import scheduler, worker
-from services.scheduler.app import RULES
 from tests.scheduler.test_own_tasks import exited, of, submit
 
 
@@ -17,7 +16,11 @@ def idle(cluster, idle=True, within_s=60.0):
 
 
 def due(cluster):
-    return RULES.due(cluster.state)
+    return cluster.fold.timers.due(cluster.state)
+
+
+def expired(cluster, now):
+    return [event for _, event in cluster.fold.timers.facts(cluster.state, now)]
 
 
 def passed(cluster, due_at):
@@ -46,9 +49,9 @@ def test_used_again_it_goes_on(cluster):
     first = due(cluster)
     idle(cluster, False)
     assert due(cluster) is None
-    assert list(RULES.expire(cluster.state, first + 1)) == []
+    assert expired(cluster, first + 1) == []
     idle(cluster)
-    assert [event.due_at for event in RULES.expire(cluster.state, due(cluster))] == [due(cluster)]
+    assert [event.due_at for event in expired(cluster, due(cluster))] == [due(cluster)]
 
 
 def test_who_is_being_ended_is_idle_for_nothing(cluster):

@@ -60,10 +60,10 @@ def test_an_operation_that_the_search_did_not_ask_for_stops_the_fold(searching, 
 def test_only_who_gave_up_has_little_time_to_leave(searching):
     searching.submit(SINGLE)
     searching.decisions_after(trial.ExitedEarly(1, 1, "EXITED_REASON_USER_REQUESTED_STOP"))
-    assert searching.fold.rules.due(searching.state) is None
+    assert searching.fold.timers.due(searching.state) is None
     searching.submit(SINGLE)
     searching.decisions_after(trial.ExitedEarly(2, 1, INVALID))
-    assert searching.fold.rules.due(searching.state) == searching.fold.now + 10
+    assert searching.fold.timers.due(searching.state) == searching.fold.now + 10
 
 
 def test_who_gave_up_after_its_run_was_over_is_not_waited_for(searching):
@@ -72,4 +72,4 @@ def test_who_gave_up_after_its_run_was_over_is_not_waited_for(searching):
     searching.acknowledge(1)
     searching.end_run(1)
     searching.decisions_after(trial.ExitedEarly(1, 1, INVALID))
-    assert searching.fold.rules.due(searching.state) is None
+    assert searching.fold.timers.due(searching.state) is None

@@ -1,6 +1,7 @@
 """Counts in how many rounds a reaction or a due time is decided while others keep asking."""
 
 from det_contracts.events import Decision
+from services.kit.testing import strict_timers
 from tests.simulation.violation import Violation
 
 TURNS = 3
@@ -42,7 +43,7 @@ class Promptness:
         self._check_timers(rules, truth, recorded)
 
     def _check_timers(self, rules, truth, recorded):
-        due = rules.due(truth)
+        due = strict_timers(rules).due(truth)
         previous_due, rounds = self._due.get(rules.owner, (None, 0))
         rounds = rounds + 1 if due == previous_due and due is not None and due <= recorded.at else 0
         self._due[rules.owner] = due, rounds

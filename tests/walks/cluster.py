@@ -12,6 +12,7 @@ from det_contracts.reports import ReportBatch, Series
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.gateway.app import RULES as GATEWAY
 from services.kit.rules import Call
+from services.kit.testing import strict_timers
 from services.metrics.app import RULES as METRICS
 from services.metrics.domain import JudgedBatch, LogLines
 from services.scheduler.app import RULES as SCHEDULER
@@ -20,15 +21,16 @@ from services.webhooks.app import RULES as WEBHOOKS
 from tests.walks.counting import Cost, Meter, Records
 
 ALL = {rules.owner: rules for rules in (SEARCHER, SCHEDULER, METRICS, CHECKPOINTS, WEBHOOKS, GATEWAY)}
+TIMERS = {owner: strict_timers(rules) for owner, rules in ALL.items()}
 SIZE = msgspec.json.Encoder().encode
 
 
 EXPIRED_AT_ONCE = 5
 
 
-def _some_expired(rules, state, now):
+def _some_expired(timers, state, now):
     """As in a round, which is full at some time."""
-    return islice(rules.expire(state, now), EXPIRED_AT_ONCE)
+    return [fact for _, fact in islice(timers.facts(state, now), EXPIRED_AT_ONCE)]
 
 
 class Cluster:
@@ -140,10 +142,10 @@ class Cluster:
                 self._expire(owner)
 
     def _expire(self, owner):
-        rules, state = ALL[owner], self.states[owner]
-        due = self._count(f"{owner} is due", rules.due, state)
+        timers, state = TIMERS[owner], self.states[owner]
+        due = self._count(f"{owner} is due", timers.due, state)
         if due is not None and due <= self.now:
-            self.tell(*self._count(f"{owner} expires", _some_expired, rules, state, self.now))
+            self.tell(*self._count(f"{owner} expires", _some_expired, timers, state, self.now))
             self.decide()
 
     def ask(self, command):

@@ -206,7 +206,7 @@ function Plan({ checked, pools, parent, trials }: { checked: Checked; pools: Poo
   const pool = pools.find((pool) => pool.name === config.resources?.resource_pool);
   const wanted = simulation ? amount(config, simulation) : null;
   const slots = config.resources?.slots_per_trial ?? 1;
-  const price = wanted ? cost(wanted, config, pace(parent, trials), parent) : "";
+  const price = wanted ? cost(wanted, config, pace(parent, trials)) : "";
   return (
     <div className="stack plan">
       {wanted && (

@@ -44,15 +44,13 @@ export function pace(parent: Experiment | undefined, trials: Trial[]): number | 
   return parent && batches > 0 && seconds > 0 ? seconds / batches : null;
 }
 
-export function cost(wanted: Amount, config: Config, perBatch: number | null, parent: Experiment | undefined): string {
+export function cost(wanted: Amount, config: Config, perBatch: number | null): string {
   if (perBatch === null) return "";
   const perEpoch =
     config.records_per_epoch && config.hyperparameters?.global_batch_size?.val
       ? config.records_per_epoch / config.hyperparameters.global_batch_size.val
       : null;
-  const comparable = parent !== undefined && unitOf(parent.config) === wanted.unit;
-  const batches =
-    wanted.unit === "batches" ? wanted.length : wanted.unit === "epochs" && perEpoch ? wanted.length * perEpoch : comparable ? null : null;
+  const batches = wanted.unit === "batches" ? wanted.length : wanted.unit === "epochs" && perEpoch ? wanted.length * perEpoch : null;
   if (batches === null) return "";
   const hours = (batches * perBatch) / 3600;
   return hours < 0.01 ? `${duration(hours * 3600)} of a slot` : `${number(hours, 2)} slot hours`;
