@@ -156,7 +156,7 @@ def move_experiment(state: People, command: MoveExperiment, call: Call) -> Resul
     if project_id == command.project_id:
         return Result()
     # An experiment that was made while its project was removed is in none (docs/decisions/0095).
-    if project_id in workspace_records.projects(state):
+    if project_id == workspace_records.FIRST or project_id in state.projects:
         workspace_records.unarchived_project(state, project_id)
     return Result([ExperimentMoved(id, command.project_id, f"moved by {command.user}")])
 
