@@ -130,6 +130,8 @@ class Live:
         reader = PageReader(topics)
         self._add(reader)
         try:
+            if any(topic.endswith(SERIES) for topic in reader.topics):
+                await self._curves.wait_until_reading()
             yield self._event(await self._missed_topics(reader, after))
             async for event in self._change_events(reader, recheck):
                 yield event

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable
 
 import structlog
@@ -31,12 +32,14 @@ class Curves:
         notify: Callable[[Iterable[str]], None],
         on_missed: Callable[[], None],
     ) -> None:
-        """`on_missed` is called when reports may have been missed."""
+        """`on_missed` is called when reading has begun again and reports may have been missed before."""
         self._journal = journal
         self._state = state
         self._notify = notify
         self._on_missed = on_missed
         self._should_run = False
+        self._has_begun = asyncio.Event()
+        self._may_have_missed = False
         self._task: asyncio.Task[None] | None = None
         self._repeat_topics: dict[str, None] = {}
 
@@ -54,6 +57,15 @@ class Curves:
         elif not should_run and self._task is not None:
             cancel_in_background(self._task)
 
+    async def wait_until_reading(self) -> None:
+        """Wait until no later report is missed, or until reading has failed for a while.
+
+        What a page asks for from then on has all reports before, and it is notified of those behind.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(RETRY_S):
+                await self._has_begun.wait()
+
     def _ended(self, work: asyncio.Task[None]) -> None:
         """However reading ended, restart it soon if pages still show curves."""
         # Not for a task that was replaced: a page that closes and another that opens end one and start the
@@ -62,8 +74,8 @@ class Curves:
             asyncio.get_running_loop().call_later(RETRY_S, self._restart)
 
     def _restart(self) -> None:
+        self._may_have_missed = True
         self.follow(self._should_run)
-        self._on_missed()
 
     async def _read_forever(self) -> None:
         while True:
@@ -73,16 +85,23 @@ class Curves:
                 log.info("live.reports_away", error=repr(error))
             except Exception as error:
                 log.error("live.reports_failed", exc_info=error)
+            self._may_have_missed = True
             await asyncio.sleep(RETRY_S)
-            self._on_missed()
 
     async def _read(self) -> None:
-        # From the end: pages that open now ask for everything before it.
+        # From the end: pages ask for everything before it once reading has begun.
         _, last = await self._journal.bounds(subjects.REPORTS)
         async with self._journal.read(subjects.REPORTS, after=last) as feed:
-            while True:
-                batch = await feed.batch()
-                self._notify_subjects(dict.fromkeys(message.subject for message in batch.messages))
+            self._has_begun.set()
+            try:
+                if self._may_have_missed:
+                    self._may_have_missed = False
+                    self._on_missed()
+                while True:
+                    batch = await feed.batch()
+                    self._notify_subjects(dict.fromkeys(message.subject for message in batch.messages))
+            finally:
+                self._has_begun.clear()
 
     def _notify_subjects(self, changed_subjects: Iterable[str]) -> None:
         topics: dict[str, None] = {}

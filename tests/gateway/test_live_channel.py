@@ -117,6 +117,31 @@ def test_reports_are_notified_twice(gateway, page, monkeypatch):
     assert subscriber.next_topics() == {"trial.1.series"}
 
 
+def test_no_report_falls_between_what_the_first_page_of_a_chart_asks_for_and_what_is_read(
+    gateway, monkeypatch
+):
+    gateway.apply(story.created(1), story.trial_created(1))
+    bounds, reported = gateway.journal.bounds, []
+
+    async def report_first(stream):
+        if stream == subjects.REPORTS:
+            reported.append(await gateway.journal.append(Draft(subjects.reports(1), b"{}", "r-1")))
+        return await bounds(stream)
+
+    monkeypatch.setattr(gateway.journal, "bounds", report_first)
+    subscriber = Page(gateway, "trial.1.series")
+
+    async def reported_by_first_event():
+        await anext(subscriber._events)
+        return list(reported)
+
+    # It asks at its first event, and so after that report, which is not read any more.
+    assert gateway.run(reported_by_first_event())
+    gateway.run(gateway.journal.append(Draft(subjects.reports(1), b"{}", "r-2")))
+    assert subscriber.next_topics() == {"trial.1.series"}
+    subscriber.close()
+
+
 def test_a_disconnected_page_is_unsubscribed(gateway, page):
     subscriber = page("trial.1.series")
     live = gateway.backend.live
