@@ -6,8 +6,9 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from det_contracts.queries import Reports, Series, TrialSummaries
-from services.metrics.reports import chunks, ranking, rows
+from det_contracts.queries import Reports, ReportWindow, Series, TrialSummaries
+from services.metrics import paging
+from services.metrics.reports import chunks, open_chunks, ranking, rows
 from services.metrics.reports.tables import CHUNKS, COLUMNS, SUMMARIES, VALIDATIONS
 from tests.metrics.test_hostile_reports import statements
 from tests.metrics.world import reports, series, training, validation
@@ -116,3 +117,68 @@ def test_statistics_are_recounted_without_long_texts_in_memory(world, tables, sm
     summary = tables.ask(TrialSummaries([1]))["1"]["summary"]["training"]
     assert (summary["text"]["count"], summary["text"]["last"]) == (20, text(20, 8000)[:500] + "…")
     assert (summary["loss"]["count"], summary["loss"]["last"]) == (21, 0.25)
+
+
+def test_a_place_in_a_window_is_that_of_a_report_however_many_keys_were_added(world, tables, small_bytes):
+    """Keys beyond what is merged are rows of their own elsewhere, and shifted the places behind them."""
+    world.add(reports(training([6, 7, 8], loss=[6.0, 7.0, 8.0]), validation([7], loss=[0.5]))).fold()
+    for number in range(2, 14):
+        world.add(reports(training([7], **{f"name{number}": [text(number, 8000)]}), number=number)).fold()
+        tables.save(world)
+    assert len(tables.ask(Reports(trial_ids=[1]))["rows"]) > 4
+    windows = [tables.ask(ReportWindow(trial_id=1, offset=offset, limit=1)) for offset in range(5)]
+    assert [window["total"] for window in windows] == [4] * 5
+    places = [
+        [(row["steps_completed"], row["group"], row["metrics"]["loss"]) for row in window["rows"]]
+        for window in windows
+    ]
+    assert places == [
+        [(6, "training", 6.0)],
+        [(7, "training", 7.0)],
+        [(7, "validation", 0.5)],
+        [(8, "training", 8.0)],
+        [],
+    ]
+    assert len(windows[1]["rows"][0]["metrics"]) > 3, "what fits is merged"
+
+
+def test_overlapping_reports_are_not_all_in_memory(world, tables, monkeypatch):
+    """A script can make any number of partitions, each with a chunk of megabytes over the same steps."""
+    monkeypatch.setattr(open_chunks, "OPEN_BYTES", 1 << 20)
+    for number in range(1, 41):
+        name = {f"name{number}": [text(step, 2000) for step in range(20)]}
+        world.add(reports(training(range(number, 4000, 200), **name), number=number)).fold()
+        tables.save(world)
+    sizes = []
+    get = open_chunks.OpenChunks.get
+
+    def measured(self, id):
+        chunk = get(self, id)
+        sizes.append(self._bytes)
+        return chunk
+
+    monkeypatch.setattr(open_chunks.OpenChunks, "get", measured)
+    stored = [row for page in pages(tables) for row in page]
+    assert [row["steps_completed"] for row in stored] == [
+        first + number for first in range(0, 4000, 200) for number in range(1, 41)
+    ]
+    assert len(sizes) > 40
+    assert max(sizes) < 2 << 20
+    window = tables.ask(ReportWindow(trial_id=1, offset=300, limit=100))
+    assert window["rows"] == stored[300:400]
+
+
+def test_a_window_holds_no_more_than_an_answer_may(world, tables, monkeypatch):
+    monkeypatch.setattr(rows, "PAGE_BYTES", 20_000)
+    monkeypatch.setattr(paging, "PAGE_BYTES", 20_000)
+    for number in range(1, 13):
+        world.add(reports(training([number], text=[text(number, 6000)]), number=number)).fold()
+    world.add(reports(validation([3], loss=[0.5]), number=13)).fold()
+    tables.save(world)
+    window = tables.ask(ReportWindow(trial_id=1, offset=1, limit=10))
+    assert [(row["steps_completed"], row["group"]) for row in window["rows"]] == [
+        (2, "training"),
+        (3, "training"),
+        (3, "validation"),
+        (4, "training"),
+    ]

@@ -14,16 +14,19 @@ import sqlalchemy as sa
 from det_contracts.queries import Reports, ReportWindow
 from det_contracts.reports import is_training
 from services.metrics.domain import VALIDATION
-from services.metrics.paging import page_limit, page_of
-from services.metrics.reports.chunks import read_chunk
+from services.metrics.paging import PAGE_BYTES, page_limit, page_of
+from services.metrics.reports.open_chunks import OpenChunks
 from services.metrics.reports.partitions import Partition, chunk_rows, full_chunk_rows, partitions_of
 from services.metrics.reports.tables import CHUNKS
-from services.metrics.series.chunk import MICROSECONDS, Chunk, unpack_steps
+from services.metrics.series.chunk import MICROSECONDS, Chunk, unpack_ids, unpack_steps
+from services.metrics.series.packing import Integers
 
 C = CHUNKS.c
 MERGED_BYTES = 4 * 1024 * 1024
 """Size as JSON of all reports at one step that are merged. A script may add gigabytes of keys at one step."""
-HEADER = (C.id, C.partition_id, C.first_steps, C.last_steps)
+VALUES_IN_TURN = 2**14
+"""How many values of a chunk become objects at once."""
+HEADER = (C.id, C.partition_id, C.first_steps, C.last_steps, C.archived)
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -68,26 +71,62 @@ def _answer_rows(connection: sa.Connection, query: Reports) -> Iterator[dict[str
 
 
 def report_window(connection: sa.Connection, query: ReportWindow) -> dict[str, Any]:
-    """A range of a trial's reports by index, in order of steps."""
+    """A range of a trial's reports by index, in order of steps.
+
+    Reports that only add keys to another report have no index. They are part of the report that they add to,
+    up to `MERGED_BYTES`.
+    """
     partitions = _queried_partitions(connection, query.trial_id, query)
-    # Reports that only add keys to another report do not count as reports.
-    base_partitions = [partition for partition in partitions if not partition.merges]
     live = C.archived.is_(False)
-    total = sum(row["reports"] for row in chunk_rows(connection, base_partitions, live, columns=(C.reports,)))
-    end = min(query.offset + query.limit, total)
+    keys = _window_keys(connection, [partition for partition in partitions if not partition.merges], live)
+    total = len(keys)
+    end = min(query.offset + page_limit(query.limit), total) if query.limit else query.offset
     if query.offset >= end:
         return {"total": total, "rows": []}
-    frames = full_chunk_rows(connection, base_partitions, live)
-    steps = np.sort(np.concatenate([unpack_steps(row["frame"]) for row in frames]), kind="stable")
-    first, last = int(steps[query.offset]), int(steps[end - 1])
-    conditions = [live, *_between(first, last)]
+    first, last = tuple(keys[query.offset].tolist()), tuple(keys[end - 1].tolist())
+    conditions = [live, *_between(first[0], last[0])]
     merged_rows = _merge_rows(partitions, _stored_rows(connection, partitions, conditions, (-1, -1)))
-    within = [row for row in merged_rows if first <= row.steps <= last]
-    # Training before validation at the same step, as they happened.
-    within.sort(key=lambda row: (row.steps, row.partition.kind == VALIDATION))
-    skipped = query.offset - int(np.searchsorted(steps, first, side="left"))
-    rows, _ = page_of(map(_answer, within[skipped:]), _size, end - query.offset)
+    page = _FirstRows()
+    for row in merged_rows:
+        if not row.partition.merges and first <= (key := _window_key(row)) <= last:
+            page.add(key, _answer(row))
+    rows, _ = page_of(page.in_order(), _size, end - query.offset)
     return {"total": total, "rows": rows}
+
+
+def _window_key(row: Row) -> tuple[int, ...]:
+    # Training before validation at the same step, as they happened.
+    return row.steps, int(row.partition.kind == VALIDATION), row.partition.run, row.id
+
+
+def _window_keys(connection: sa.Connection, partitions: list[Partition], live: Any) -> Integers:
+    """The keys of all reports in some partitions, one in each line, in order."""
+    by_id = {partition.id: partition for partition in partitions}
+    parts = [np.empty((0, 4), np.int64)]
+    for row in full_chunk_rows(connection, partitions, live):
+        steps, partition = unpack_steps(row["frame"]), by_id[row["partition_id"]]
+        same = [np.full(len(steps), n) for n in (int(partition.kind == VALIDATION), partition.run)]
+        parts.append(np.column_stack([steps, *same, unpack_ids(row["frame"])]))
+    keys = np.concatenate(parts)
+    return keys[np.lexsort(keys.T[::-1])]
+
+
+class _FirstRows:
+    """Of the rows that are added, the first in the order of their keys: as many as one answer may hold."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[tuple[int, ...], dict[str, Any]]] = []
+        self._bytes = 0
+
+    def add(self, key: tuple[int, ...], row: dict[str, Any]) -> None:
+        # The smallest of the heap is the last by key.
+        heapq.heappush(self._rows, (tuple(-part for part in key), row))
+        self._bytes += _size(row)
+        while self._bytes - _size(self._rows[0][1]) > PAGE_BYTES:
+            self._bytes -= _size(heapq.heappop(self._rows)[1])
+
+    def in_order(self) -> list[dict[str, Any]]:
+        return [row for _, row in sorted(self._rows, key=lambda entry: entry[0], reverse=True)]
 
 
 def _queried_partitions(
@@ -142,51 +181,60 @@ def _merge_rows(partitions: list[Partition], rows: Iterator[Row]) -> Iterator[Ro
 def _stored_rows(
     connection: sa.Connection, partitions: list[Partition], conditions: Sequence[Any], start: tuple[int, int]
 ) -> Iterator[Row]:
-    """Reports as stored, by run, steps and id, starting at run and steps `start`."""
+    """Reports as stored, by run, steps and id, starting at run and steps `start`.
+
+    Steps and ids of all chunks that overlap are in memory, but only so many of their values.
+    """
     by_id = {partition.id: partition for partition in partitions}
-    heap: list[Any] = []
+    heap: list[tuple[int, int, int, int, int]] = []
+    archived: dict[int, tuple[Partition, bool]] = {}
     for header in chunk_rows(connection, partitions, *conditions, columns=HEADER):
         partition = by_id[header[C.partition_id]]
         if (partition.run, header["last_steps"]) >= start:
-            # Only the head of each chunk: its rows are read when the order has come to it, and a page usually
-            # ends before.
-            heap.append((partition.run, header["first_steps"], header["id"], 0, None))
+            # Only the head of each chunk: it is read when the order has come to it, and a page usually ends
+            # before.
+            heap.append((partition.run, header["first_steps"], header["id"], header["id"], -1))
+            archived[header["id"]] = partition, bool(header["archived"])
     heapq.heapify(heap)
+    open_chunks = OpenChunks(connection)
+    keys: dict[int, tuple[Integers, Integers]] = {}
     while heap:
-        run, _, id, index, rows = heapq.heappop(heap)
-        if rows is None:
-            rows = _read_chunk_rows(connection, id, by_id, start)
+        run, _, _, chunk_id, index = heapq.heappop(heap)
+        if index < 0:
+            frame = connection.execute(sa.select(C.frame).where(C.id == chunk_id)).scalar_one()
+            keys[chunk_id] = unpack_steps(frame), unpack_ids(frame)
+            end = int(np.searchsorted(keys[chunk_id][0], start[1])) if run == start[0] else 0
         else:
-            yield rows[index]
-            index += 1
-        if index < len(rows):
-            heapq.heappush(heap, (run, rows[index].steps, rows[index].id, index, rows))
+            partition, is_archived = archived[chunk_id]
+            end = _end_of_turn(run, *keys[chunk_id], index, heap[0] if heap else None, partition)
+            yield from _rows_in(open_chunks.get(chunk_id).take(slice(index, end)), partition, is_archived)
+        steps, ids = keys[chunk_id]
+        if end < len(steps):
+            heapq.heappush(heap, (run, int(steps[end]), int(ids[end]), chunk_id, end))
+        else:
+            open_chunks.close(chunk_id)
+            del keys[chunk_id]
 
 
-def _read_chunk_rows(
-    connection: sa.Connection, id: int, partitions: dict[int, Partition], start: tuple[int, int]
-) -> list[Row]:
-    row = connection.execute(sa.select(CHUNKS).where(C.id == id)).mappings().one()
-    partition = partitions[row[C.partition_id]]
-    chunk: Chunk = read_chunk(connection, row)
-    if partition.run == start[0]:
-        chunk = chunk.take(chunk.steps >= start[1])
+def _end_of_turn(
+    run: int, steps: Integers, ids: Integers, index: int, next_head: Any, partition: Partition
+) -> int:
+    """Up to where the rows of a chunk come before those of all others, and are few enough for memory."""
+    last = min(len(steps), index + max(1, VALUES_IN_TURN // max(1, len(partition.names))))
+    end = index + 1
+    while end < last and (next_head is None or (run, int(steps[end]), int(ids[end])) < next_head[:3]):
+        end += 1
+    return end
+
+
+def _rows_in(chunk: Chunk, partition: Partition, is_archived: bool) -> Iterator[Row]:
     columns = [column.values() for column in chunk.columns]
     batch_metrics = chunk.batch_metrics or [None] * len(chunk)
-    return [
-        Row(
-            id,
-            partition,
-            steps,
-            at / MICROSECONDS,
-            dict(zip(partition.names, values, strict=True)),
-            extra,
-            bool(row["archived"]),
-        )
-        for id, steps, at, extra, *values in zip(
-            chunk.ids.tolist(), chunk.steps.tolist(), chunk.at.tolist(), batch_metrics, *columns, strict=True
-        )
-    ]
+    for id, steps, at, extra, *values in zip(
+        chunk.ids.tolist(), chunk.steps.tolist(), chunk.at.tolist(), batch_metrics, *columns, strict=True
+    ):
+        metrics = dict(zip(partition.names, values, strict=True))
+        yield Row(id, partition, steps, at / MICROSECONDS, metrics, extra, is_archived)
 
 
 def _merge_same_steps(rows: Iterable[Row]) -> Iterator[Row]:
