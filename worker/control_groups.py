@@ -25,6 +25,13 @@ MEMORY, PIDS, CPU = "memory", "pids", "cpu"
 KINDS = (MEMORY, PIDS, CPU)
 OWN_LEAF = "steadfast-worker"
 """In version 2, the group of the worker itself, beside those of its runs."""
+HOW_TO_DELEGATE = (
+    "start the cluster with `systemd-run --scope -p Delegate=yes det deploy local cluster-up` (without root: "
+    f"--user), a worker as a service with Delegate=yes and DelegateSubgroup={OWN_LEAF}, or name a group with "
+    "STEADFAST_WORKER_CGROUP, for example /steadfast"
+)
+MOVES = 10
+"""How often to look again for processes that were started while others were moved."""
 NONE = "none"
 NAME_LENGTH = 12
 WEIGHT, MAX_WEIGHT, SHARES = 100, 10_000, 1024
@@ -171,19 +178,38 @@ def _base(tree: Tree, base: Path, kind: str) -> Path:
         base = base.parent
     elif base == tree.own and not is_root:
         _leave(base)
+    if kind not in (base / "cgroup.controllers").read_text().split():
+        missing = f"'{kind}' is not in its cgroup.controllers, so nothing can be limited below"
+        raise OSError(0, f"{missing}; enable it in cgroup.subtree_control of the groups above", str(base))
     if kind not in (base / "cgroup.subtree_control").read_text().split():
         write_value(str(base / "cgroup.subtree_control"), f"+{kind}")
     return base
 
 
 def _leave(own: Path) -> None:
-    """Move the worker into a group of its own below. Raises `OSError`."""
-    others = set((own / PROCESSES).read_text().split()) - {str(os.getpid())}
-    if others:
-        how = f"start it as a service with Delegate=yes and DelegateSubgroup={OWN_LEAF}"
-        raise OSError(0, f"its control group holds other programs, too; {how}", str(own))
+    """Move the worker into a group below its own, and what else is there if it may. Raises `OSError`."""
+    if _pids(own) - {str(os.getpid())} and not _is_delegated(own):
+        raise OSError(0, f"its control group holds other programs, too; {HOW_TO_DELEGATE}", str(own))
     (own / OWN_LEAF).mkdir(exist_ok=True)
-    write_value(str(own / OWN_LEAF / PROCESSES), str(os.getpid()))
+    for _ in range(MOVES):
+        for pid in _pids(own):
+            # It may have ended by now.
+            with contextlib.suppress(ProcessLookupError):
+                write_value(str(own / OWN_LEAF / PROCESSES), pid)
+
+
+def _pids(group: Path) -> set[str]:
+    # A process that this one cannot see has the number 0, which stands for the writer in a move.
+    return set((group / PROCESSES).read_text().split()) - {"0"}
+
+
+def _is_delegated(group: Path) -> bool:
+    """Whether systemd has handed a group over to the programs that it started there."""
+    for attribute in ("user.delegate", "trusted.delegate"):
+        with contextlib.suppress(OSError):
+            if os.getxattr(group, attribute) == b"1":
+                return True
+    return False
 
 
 def _is_first_version(folder: Path) -> bool:

@@ -2,15 +2,17 @@
 
 import contextlib
 import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from services.kit.settings import BadSettings
-from worker import process
+from worker import control_groups, process
 from worker.control_groups import MEMORY, PIDS, RunGroups, groups_of
 from worker.settings import WorkerSettings
-from worker.shim.control_group import ControlGroups
+from worker.shim.control_group import ControlGroups, write_value
 from worker.shim.life import OUT_OF_MEMORY
 
 pytestmark = pytest.mark.live
@@ -167,6 +169,84 @@ def test_a_group_with_other_programs_in_it_is_not_taken(tmp_path):
     groups = RunGroups("w", proc=tmp_path)
     assert "DelegateSubgroup=steadfast-worker" in groups.missing[MEMORY]
     assert groups.groups("1.r.1", 1) == ()
+
+
+def test_a_kind_that_the_groups_above_do_not_pass_on_is_named(tmp_path):
+    second_version(tmp_path, kinds="cpu pids")
+    groups = RunGroups("w", proc=tmp_path)
+    assert "'memory' is not in its cgroup.controllers" in groups.missing[MEMORY]
+    assert "not in its" not in groups.missing[PIDS]
+
+
+class FakeKernel:
+    """Moves processes between groups that are files, as a write to `cgroup.procs` does."""
+
+    def __init__(self, own, forks):
+        self._own, self._forks = own, forks
+
+    def write(self, path, value):
+        file = Path(path)
+        if file.name != "cgroup.procs":
+            return file.write_text(value)
+        left = [pid for pid in (self._own / "cgroup.procs").read_text().split() if pid != value]
+        # One forked while it was moved: its child is still in the old group.
+        left += [self._forks.pop()] if self._forks else []
+        (self._own / "cgroup.procs").write_text("\n".join(left))
+        with file.open("a") as moved:
+            moved.write(f"{value}\n")
+
+
+def test_what_is_in_a_delegated_group_moves_below_it(tmp_path, monkeypatch):
+    """With `systemd-run --scope -p Delegate=yes`, the whole cluster is in one group."""
+    tree = second_version(tmp_path, own="/run-1.scope", processes=(os.getpid(), 7, 8))
+    own = tree / "run-1.scope"
+    monkeypatch.setattr(control_groups, "write_value", FakeKernel(own, ["9", "10"]).write)
+    monkeypatch.setattr(control_groups, "_is_delegated", lambda group: group == own)
+    monkeypatch.setattr(ControlGroups, "make", lambda _: None)
+    groups = RunGroups("w", max_processes=7, proc=tmp_path)
+    assert groups.missing == {}
+    assert (own / "cgroup.procs").read_text() == ""
+    moved = (own / "steadfast-worker" / "cgroup.procs").read_text().split()
+    assert sorted(moved) == sorted([str(os.getpid()), "7", "8", "9", "10"])
+
+
+@pytest.fixture
+def delegated():
+    """A group of a real kernel's second version, handed over as systemd does."""
+    mount = next(
+        (tree.mount for tree in control_groups._trees(Path("/proc/self")) if tree.version == 2), None
+    )
+    group = Path(mount or "/", f"steadfast-delegated-{os.getpid()}")
+    try:
+        group.mkdir()
+        os.setxattr(group, "user.delegate", b"1")
+    except OSError as error:
+        pytest.skip(f"no group of the second version can be made here: {error}")
+    yield group
+    for folder in (group / "steadfast-worker", group):
+        with contextlib.suppress(FileNotFoundError):
+            folder.rmdir()
+
+
+def test_a_kernel_lets_a_delegated_group_be_emptied_and_then_limit(delegated):
+    """With any kind of limit that this kernel has in its second version."""
+    kind = next(iter((delegated / "cgroup.controllers").read_text().split()), "")
+    with subprocess.Popen(["sleep", "1000"]) as other:
+        try:
+            write_value(str(delegated / "cgroup.procs"), str(other.pid))
+            tree = control_groups.Tree(2, delegated.parent, delegated)
+            if not kind:
+                with pytest.raises(OSError, match=r"not in its cgroup\.controllers"):
+                    control_groups._base(tree, delegated, MEMORY)
+            else:
+                assert control_groups._base(tree, delegated, kind) == delegated
+                assert (delegated / "cgroup.subtree_control").read_text().split() == [kind]
+            assert (delegated / "cgroup.procs").read_text() == ""
+            assert (delegated / "steadfast-worker" / "cgroup.procs").read_text() == f"{other.pid}\n"
+        finally:
+            other.kill()
+    for _ in iter((delegated / "steadfast-worker" / "cgroup.procs").read_text, ""):
+        pass
 
 
 def test_the_second_version_has_one_group_for_all_limits(tmp_path, monkeypatch):

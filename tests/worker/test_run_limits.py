@@ -42,11 +42,11 @@ def test_with_groups_all_limits_that_are_set_hold(tmp_path, monkeypatch):
     second_version(tmp_path)
     monkeypatch.setattr(ControlGroups, "make", lambda _: None)
     groups = RunGroups("w", slot_memory_mib=2048, max_processes=70, proc=tmp_path)
-    told = limits(tmp_path, groups, worker_slot_memory_mib=2048, worker_processes=70, worker_disk_mib=5000)
-    assert all(holds for holds, _ in told.values())
-    assert told["memory"][1] == "2,048 MiB for each slot of the run"
-    assert told["processes"][1] == "70 processes and threads"
-    assert told["disk"][1] == "5,000 MiB in the folder of the run"
+    by_kind = limits(tmp_path, groups, worker_slot_memory_mib=2048, worker_processes=70, worker_disk_mib=5000)
+    assert all(holds for holds, _ in by_kind.values())
+    assert by_kind["memory"][1] == "2,048 MiB for each slot of the run"
+    assert by_kind["processes"][1] == "70 processes and threads"
+    assert by_kind["disk"][1] == "5,000 MiB in the folder of the run"
     without = limits(tmp_path, groups, worker_processes=0)
     assert without["memory"] == (False, "STEADFAST_WORKER_SLOT_MEMORY_MIB is not set")
     assert without["processes"] == (False, "STEADFAST_WORKER_PROCESSES says that there is none")
@@ -60,19 +60,19 @@ def test_the_limit_of_an_account_is_left_without_groups(tmp_path):
 
 
 def test_an_engine_limits_its_containers_itself(tmp_path):
-    told = limits(tmp_path, worker_launcher="podman", worker_disk_mib=5000)
-    assert [holds for holds, _ in told.values()] == [False, False, False, True]
-    assert "STEADFAST_WORKER_CONTAINER_OPTIONS" in told["memory"][1]
+    by_kind = limits(tmp_path, worker_launcher="podman", worker_disk_mib=5000)
+    assert [holds for holds, _ in by_kind.values()] == [False, False, False, True]
+    assert "STEADFAST_WORKER_CONTAINER_OPTIONS" in by_kind["memory"][1]
 
 
 def test_a_registration_tells_them_however_long_the_reason(tmp_path):
     groups = RunGroups("w", below="none")
     groups.missing = dict.fromkeys(groups.missing, f"no such file: {'/long' * 800}")
-    told = limits_of(WorkerSettings(worker_home=tmp_path), groups, Accounts(""))
-    assert max(len(limit.text) for limit in told) == NAME_CHARACTERS
+    each = limits_of(WorkerSettings(worker_home=tmp_path), groups, Accounts(""))
+    assert max(len(limit.text) for limit in each) == NAME_CHARACTERS
     log = MemoryLog()
-    presence = Presence(Identity("w", "f", "h"), "default", "a", log, Sessions(tmp_path), limits=told)
+    presence = Presence(Identity("w", "f", "h"), "default", "a", log, Sessions(tmp_path), limits=each)
     asyncio.run(presence.register((), (), 0))
     (message,) = log.streams[subjects.WITNESS]
     registered = codec.decode(message.body, message.position).event
-    assert (registered.limits, limit_problem(registered)) == (told, "")
+    assert (registered.limits, limit_problem(registered)) == (each, "")
