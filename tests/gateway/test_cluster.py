@@ -50,12 +50,12 @@ def test_an_agent_tells_what_each_run_on_it_may_use(gateway):
         worker.Limit("disk", False, "not set"),
     )
     gateway.apply(replace(story.worker_here(), limits=limits, launcher="podman"), story.worker_here("older"))
-    told, older = sorted(gateway.get("/api/v1/agents")["agents"], key=lambda agent: agent["id"] == "older")
-    assert told["runLimits"] == [
+    newer, older = sorted(gateway.get("/api/v1/agents")["agents"], key=lambda agent: agent["id"] == "older")
+    assert newer["runLimits"] == [
         {"kind": "memory", "holds": True, "text": "64 MiB for each slot of the run"},
         {"kind": "disk", "holds": False, "text": "not set"},
     ]
-    assert (told["launcher"], older["runLimits"]) == ("podman", [])
+    assert (newer["launcher"], older["runLimits"]) == ("podman", [])
 
 
 def test_a_long_queue_is_asked_for_in_parts(busy, monkeypatch):

@@ -10,7 +10,7 @@ logger = logging.getLogger("determined.core")
 
 
 class _Unconnected:
-    """A transport without a connection; starting, flushing and closing do nothing."""
+    """A transport without a connection; starting, flushing and closing do nothing, and ids are random."""
 
     def start(self) -> None:
         pass
@@ -20,6 +20,9 @@ class _Unconnected:
 
     def close(self) -> None:
         pass
+
+    def new_checkpoint_id(self) -> str:
+        return str(uuid.uuid4())
 
 
 class OfflineTransport(_Unconnected):
@@ -39,9 +42,6 @@ class OfflineTransport(_Unconnected):
             report.steps_completed,
             report.metrics,
         )
-
-    def new_checkpoint_id(self) -> str:
-        return str(uuid.uuid4())
 
     def operation(self) -> SearcherOp | None:
         return None if self._completed else self._operation

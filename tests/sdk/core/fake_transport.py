@@ -1,13 +1,13 @@
 """A cluster of one trial in memory: `log` holds what would be stored, in order."""
 
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
 from determined.transport.protocol import MetricReport, SearcherOp, StoredCheckpoint
-from determined.transport.random_ids import RandomIds
 
 
-class FakeTransport(RandomIds):
+class FakeTransport:
     """Keep reports pending until something flushes, as a background sender would."""
 
     def __init__(self, lengths: Sequence[int] = (), preempt_after: int | None = None) -> None:
@@ -35,6 +35,9 @@ class FakeTransport(RandomIds):
     def flush(self) -> None:
         self._store_pending()
         self._raise_refusal()
+
+    def new_checkpoint_id(self) -> str:
+        return str(uuid.uuid4())
 
     def operation(self) -> SearcherOp | None:
         return self._ops[0] if self._ops else None
