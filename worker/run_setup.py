@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -15,7 +16,7 @@ import msgspec
 from det_contracts import expconf, orders
 from det_contracts.context import Context
 from det_contracts.events.worker import Slot
-from services.kit.allowed_paths import is_within, roots_of
+from services.kit.allowed_paths import is_within, make_for_all, roots_of, storage_folder
 from services.kit.blobs import BlobMissing, BlobStore
 from services.kit.credentials import mint_trial, trial_inbox
 from services.kit.files import write_atomic
@@ -47,6 +48,11 @@ DELETION = "deletion.json"
 TENSORBOARD = "tensorboard.json"
 SERVICE_FILES = {"NOTEBOOK": "notebook.json", "SHELL": "shell.json"}
 """By kind, the file with what a task that is reached through the gateway needs. Only its user may read it."""
+
+
+def tensorboard_folders(cluster_id: str) -> tuple[str, ...]:
+    """The folders of a storage, one in the other, in which each experiment makes one for TensorBoard."""
+    return cluster_id, "tensorboard", "experiment"
 
 
 class CannotPrepare(Exception):
@@ -211,6 +217,12 @@ class Preparer:
 
     def _probe(self, storage: Mapping[str, Any], account: Account | None) -> None:
         """Check the storage with the rights that the task will have. Raises `StorageRefused`."""
+        if account is not None and is_within(storage, self._roots):
+            # What cannot be made here, the task's own upload explains.
+            with contextlib.suppress(OSError):
+                make_for_all(
+                    storage_folder(storage, self._roots), tensorboard_folders(self._settings.cluster_id)
+                )
         try:
             with file_access_as(account):
                 probe(storage, self._roots, user=None if account is None else f"user {account}")

@@ -123,3 +123,29 @@ def _parent(path: str) -> Iterator[int]:
         yield held
     finally:
         os.close(held)
+
+
+def make_for_all(folder: Path, names: Iterable[str]) -> None:
+    """Make folders, one in the other, of which the last is one to which every user may add and none may list.
+
+    Does so as root in a `folder` that is meant for all users, and nothing elsewhere or in what others own:
+    whoever owns a folder can replace everything in it. `folder` comes from `storage_folder`. Raises OSError.
+    """
+    with _parent(f"{folder}/.") as held:
+        status = os.fstat(held)
+        if status.st_uid != 0 or not status.st_mode & stat.S_IWOTH or not status.st_mode & stat.S_ISVTX:
+            return
+        place = os.dup(held)
+    try:
+        for name in names:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, 0o755, dir_fd=place)
+            inner = os.open(name, _STEP, dir_fd=place)
+            os.close(place)
+            place = inner
+            if os.fstat(place).st_uid != 0:
+                return
+        # A descriptor that only names its folder cannot change it by itself.
+        os.chmod(f"/proc/self/fd/{place}", 0o1733)  # noqa: S103 - it is for all, and nobody removes others' files
+    finally:
+        os.close(place)
