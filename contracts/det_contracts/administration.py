@@ -6,12 +6,15 @@ from typing import Literal
 
 import msgspec
 
+from det_contracts.ownership import command
+
 Binding = Literal["add", "remove", "replace"]
 LOG_LEVELS = {"trace": "DEBUG", "debug": "DEBUG", "info": "INFO", "warn": "WARNING", "warning": "WARNING"}
 LOG_LEVELS |= dict.fromkeys(("error", "fatal", "panic"), "ERROR")
 """What people and masters of 0.25 call the levels of logs -> what they are called here."""
 
 
+@command("gateway")
 class RetryDecisions(msgspec.Struct, frozen=True, kw_only=True, tag="retry_decisions"):
     """To the gateway: make an owner retry the records that it parked."""
 
@@ -19,6 +22,7 @@ class RetryDecisions(msgspec.Struct, frozen=True, kw_only=True, tag="retry_decis
     user: str
 
 
+@command("gateway")
 class SkipEvent(msgspec.Struct, frozen=True, kw_only=True, tag="skip_event"):
     """To the gateway: make an owner skip an event that it cannot fold."""
 
@@ -33,6 +37,7 @@ class SkipEvent(msgspec.Struct, frozen=True, kw_only=True, tag="skip_event"):
     user: str
 
 
+@command("gateway")
 class RebuildDatabase(msgspec.Struct, frozen=True, kw_only=True, tag="rebuild_database"):
     """To the gateway: have an owner's database rebuilt from the log."""
 
@@ -40,6 +45,7 @@ class RebuildDatabase(msgspec.Struct, frozen=True, kw_only=True, tag="rebuild_da
     user: str
 
 
+@command("gateway")
 class SetLogging(msgspec.Struct, frozen=True, kw_only=True, tag="set_logging"):
     """To the gateway: have the services print their own logs otherwise. None: as it is."""
 
@@ -49,6 +55,7 @@ class SetLogging(msgspec.Struct, frozen=True, kw_only=True, tag="set_logging"):
     user: str
 
 
+@command("gateway")
 class BindPool(msgspec.Struct, frozen=True, kw_only=True, tag="bind_pool"):
     """To the gateway: change which workspaces may use a resource pool."""
 

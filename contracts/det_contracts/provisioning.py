@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from det_contracts.events.scheduler import Phase
+from det_contracts.ownership import command
 
 
 class SeenWorker(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,6 +18,7 @@ class SeenWorker(msgspec.Struct, frozen=True, kw_only=True):
     """When its host will be taken away, in seconds since the epoch; 0 if unknown."""
 
 
+@command("scheduler")
 class ReportWorkers(msgspec.Struct, frozen=True, kw_only=True, tag="report_workers"):
     """To the scheduler, from the provisioner: the state of a pool's engine, and its report about workers."""
 

@@ -6,8 +6,10 @@ import msgspec
 
 from det_contracts.creation import Creation
 from det_contracts.events.webhooks import TriggerState, WebhookKind
+from det_contracts.ownership import command
 
 
+@command("webhooks")
 class SetWebhook(Creation, frozen=True, kw_only=True, tag="set_webhook"):
     """To webhooks: notify an address about experiments. `value`: the webhook's id."""
 
@@ -20,6 +22,7 @@ class SetWebhook(Creation, frozen=True, kw_only=True, tag="set_webhook"):
     user: str
 
 
+@command("webhooks")
 class RemoveWebhook(msgspec.Struct, frozen=True, kw_only=True, tag="remove_webhook"):
     """To webhooks: stop notifying an address."""
 
@@ -27,6 +30,7 @@ class RemoveWebhook(msgspec.Struct, frozen=True, kw_only=True, tag="remove_webho
     user: str
 
 
+@command("webhooks")
 class TryWebhook(msgspec.Struct, frozen=True, kw_only=True, tag="try_webhook"):
     """To webhooks: send one test message. `value`: the id of the delivery."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 from fastapi import Request
 
@@ -11,7 +11,7 @@ from services.catalogue.domain import State
 from services.catalogue.rights import Directory, authorize
 from services.kit.authz import acting
 from services.kit.authz.access_check import AccessRequest, forbidden
-from services.kit.authz.needs import PARAMETER, needed
+from services.kit.authz.needs import PARAMETER, Row
 from services.kit.authz.permissions import Kind
 from services.kit.roots import Key
 from services.people import sessions, tokens
@@ -22,13 +22,20 @@ from services.web.pacing_middleware import SLOT_KEY
 from services.web.upgrades import is_upgrade
 
 
-async def guard(request: Request) -> None:
-    """A dependency of all routes that enforces the permission table.
+def guard(row: Row) -> Callable[[Request], Awaitable[None]]:
+    """Make the check that every request to a route has to pass, from what the route needs.
 
-    Raises `Refused` if the caller is unknown (401), not allowed (403) or over its limits (429).
+    The check raises `Refused` if the caller is unknown (401), not allowed (403) or over its limits (429).
     """
-    template: str = request.scope["route"].path
-    permission, kind, reads = needed(request.method, template)
+
+    async def check(request: Request) -> None:
+        await _check(request, row)
+
+    return check
+
+
+async def _check(request: Request, row: Row) -> None:
+    permission, kind, reads = row
     ticket = kind == "page" and request.path_params.get("rest", "").startswith(tickets.PREFIX)
     call, slot = ApiCall(request), request.scope[SLOT_KEY]
     # An upgrade with no token authenticates with the shell's key, which the route itself checks.
@@ -46,7 +53,7 @@ async def guard(request: Request) -> None:
     await slot.acquire(sessions.rate_limit_key(session))
     # In a thread, before the check looks the records up: rules that find one missing would load it on the
     # event loop.
-    await call.catalogue.evicted.load(_named_record_keys(request, template))
+    await call.catalogue.evicted.load(_named_record_keys(request, request.scope["route"].path))
     # The session may have been closed while records were loading.
     request.state.session = session = call.session()
     if session.scope == "read" and not reads:

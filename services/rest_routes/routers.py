@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from services.kit.authz.needs import Row
 from services.rest_routes.checkpoints import checkpoints, models, retention, storing
 from services.rest_routes.cluster import allocated, bindings, cluster, master, observing, queue, usage
 from services.rest_routes.experiments import (
@@ -30,6 +31,7 @@ from services.rest_routes.trials import (
     trials,
 )
 from services.rest_routes.workspaces import templates, webhooks, workspaces
+from services.web import errors
 
 # Metrics come before trials, because `/trials/metrics/...` would otherwise match a trial's route.
 API_ROUTES = (
@@ -96,3 +98,16 @@ OTHER_ROUTES = (
     page.root,
 )
 """Routes that name their whole path."""
+
+
+def rights_table() -> dict[tuple[str, str], Row]:
+    """What each route needs, by method and path: the part of the rights table about requests."""
+    table: dict[tuple[str, str], Row] = {}
+    for prefix, parts in ((errors.API, API_ROUTES), ("", OTHER_ROUTES)):
+        for part in parts:
+            for route, row in part.rows(prefix):
+                if route in table:
+                    # Requests would reach the first, and the second would say who may make them.
+                    raise ValueError(f"{' '.join(route)} is declared twice")
+                table[route] = row
+    return table

@@ -8,11 +8,13 @@ import re
 import pytest
 
 from det_contracts.events import gateway
-from services.kit.authz.needs import ROWS
 from services.live import channel
+from services.rest_routes.routers import rights_table
 from tests.gateway.harness import Harness
 from tests.gateway.strangers import furnish, path_of
 from tests.gateway.test_strangers_by_role import ELSEWHERE, HERE, ROLES
+
+ROWS = rights_table()
 
 OLGAS = re.compile(rb"olgas|Vision|Digits|\bdigits|\bc-1\b|\b1\.r1\b|\bown\b(?!\":)")
 """What stands in answers that show something of her workspace; `own` as a value, not as a field's name."""

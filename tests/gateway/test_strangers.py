@@ -7,11 +7,15 @@ import json
 import pytest
 
 from services.gateway.http.server import application, surface
-from services.kit.authz.needs import ROWS
+from services.rest_routes import routers
 from services.rest_routes.pages.openapi import document
+from services.rest_routes.routers import rights_table
+from services.web.routes import Routes
 from tests.fixtures.tiers import others_in_full
 from tests.gateway.harness import Harness
 from tests.gateway.strangers import QUERY, furnish, path_of
+
+ROWS = rights_table()
 
 UNKNOWN = ("nobody", "expired", "worker")
 """Whom nobody knows, each in their own way: 401."""
@@ -146,7 +150,19 @@ def test_every_route_of_the_document_has_a_row(world):
     assert routes - rows == set()
 
 
-def test_a_route_without_a_row_cannot_be_served(monkeypatch):
-    monkeypatch.delitem(ROWS, ("POST", "/api/v1/experiments/{experiment_id}/kill"))
-    with pytest.raises(LookupError, match="kill has no row"):
-        surface.__wrapped__()
+def test_a_route_cannot_be_declared_without_what_it_needs():
+    with pytest.raises(TypeError, match="needs"):
+        Routes().get("/open/to/all")
+
+
+def test_a_route_that_is_declared_twice_is_found(monkeypatch):
+    again = Routes()
+    again.post("/experiments/{experiment_id}/kill", ("anybody", "cluster"))(lambda: None)
+    monkeypatch.setattr(routers, "API_ROUTES", (*routers.API_ROUTES, again))
+    with pytest.raises(ValueError, match="/kill is declared twice"):
+        rights_table()
+
+
+def test_all_routes_that_are_served_are_in_the_table():
+    served = {(method, route.path) for route in surface().routes for method in route.methods}
+    assert served == set(ROWS)

@@ -7,11 +7,13 @@ import json
 import pytest
 
 from det_contracts.events import gateway
-from services.kit.authz.needs import ROWS
+from services.rest_routes.routers import rights_table
 from tests.fixtures.tiers import others_in_full
 from tests.gateway import test_strangers as basic
 from tests.gateway.harness import Harness
 from tests.gateway.strangers import QUERY, furnish, path_of
+
+ROWS = rights_table()
 
 HERE, ELSEWHERE = 2, 3
 """Workspaces: all of Olga's is in the first of them, and of it the others know nothing."""

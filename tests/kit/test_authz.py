@@ -19,7 +19,6 @@ from services.gateway.app import RULES as GATEWAY
 from services.kit.authz import acting
 from services.kit.authz.access_check import AccessRequest, Person, Target, access_of, require
 from services.kit.authz.commands import COMMANDS, add_access_checks
-from services.kit.authz.needs import ROWS
 from services.kit.authz.permissions import (
     ADMINISTRATION,
     API_TYPES,
@@ -36,6 +35,7 @@ from services.kit.cancellation import cancel_and_wait
 from services.kit.rules import Call
 from services.kit.testing import Fold
 from services.metrics.app import RULES as METRICS
+from services.rest_routes.routers import rights_table
 from services.scheduler.app import RULES as SCHEDULER
 from services.searcher.app import RULES as SEARCHER
 from services.webhooks.app import RULES as WEBHOOKS
@@ -165,7 +165,7 @@ def test_a_command_without_a_row_cannot_be_ruled_on():
 def test_every_permission_is_explained_and_needed_somewhere():
     assert set(MEANINGS) == set(PERMISSIONS)
     assert set(OF_ROLE) == set(ROLE_IDS) == set(ROLES)
-    used = {row.permission for row in ROWS.values()}
+    used = {row.permission for row in rights_table().values()}
     assert set(PERMISSIONS) - used == {"service"}
     for lesser, greater in pairwise(role for role in ROLES if role != "WorkspaceCreator"):
         assert OF_ROLE[lesser] < OF_ROLE[greater]

@@ -1,5 +1,6 @@
 """Commands to owners. The answer is the position at which the command took effect, or a problem."""
 
+from det_contracts import administration, provisioning, webhook_commands
 from det_contracts.commands.allocations import JoinGather, Serve
 from det_contracts.commands.answers import Answer, given_fields
 from det_contracts.commands.checkpoints import (
@@ -11,7 +12,6 @@ from det_contracts.commands.checkpoints import (
     SetModel,
     SetVersion,
 )
-from det_contracts.commands.owners import OWNER_OF
 from det_contracts.commands.scheduler import (
     AskToLeave,
     ChangeJob,
@@ -69,6 +69,10 @@ from det_contracts.commands.workspaces import (
     SetTemplate,
     SetWorkspace,
 )
+from det_contracts.ownership import OWNER_OF
+
+FURTHER_COMMANDS = (administration, provisioning, webhook_commands)
+"""Modules whose commands are not listed here; importing them completes `OWNER_OF`."""
 
 __all__ = [
     "OWNER_OF",

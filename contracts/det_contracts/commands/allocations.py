@@ -6,7 +6,10 @@ from typing import Any
 
 import msgspec
 
+from det_contracts.ownership import command
 
+
+@command("gateway")
 class Serve(msgspec.Struct, frozen=True, kw_only=True, tag="serve"):
     """To the gateway's own log: a task serves HTTP at `host:port`; to a shell one logs in as `account`."""
 
@@ -16,6 +19,7 @@ class Serve(msgspec.Struct, frozen=True, kw_only=True, tag="serve"):
     user: str
 
 
+@command("gateway")
 class JoinGather(msgspec.Struct, frozen=True, kw_only=True, tag="join_gather"):
     """To the gateway's own log: a member's contribution to an all-gather in an allocation. Idempotent."""
 

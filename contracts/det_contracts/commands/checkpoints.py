@@ -7,8 +7,10 @@ from typing import Any
 import msgspec
 
 from det_contracts.creation import Creation
+from det_contracts.ownership import command
 
 
+@command("checkpoints")
 class SetModel(Creation, frozen=True, kw_only=True, tag="set_model"):
     """To checkpoints: create a model, if it has no id, or change the given fields. `value`: its id."""
 
@@ -23,6 +25,7 @@ class SetModel(Creation, frozen=True, kw_only=True, tag="set_model"):
     user: str
 
 
+@command("checkpoints")
 class RemoveModel(msgspec.Struct, frozen=True, kw_only=True, tag="remove_model"):
     """To checkpoints: remove a model and its versions."""
 
@@ -30,6 +33,7 @@ class RemoveModel(msgspec.Struct, frozen=True, kw_only=True, tag="remove_model")
     user: str
 
 
+@command("checkpoints")
 class SetVersion(Creation, frozen=True, kw_only=True, tag="set_version"):
     """To checkpoints: register a checkpoint as a version, or change the given fields of one.
 
@@ -48,6 +52,7 @@ class SetVersion(Creation, frozen=True, kw_only=True, tag="set_version"):
     user: str
 
 
+@command("checkpoints")
 class RemoveVersion(msgspec.Struct, frozen=True, kw_only=True, tag="remove_version"):
     """To checkpoints: remove a version; its checkpoint is kept."""
 
@@ -56,6 +61,7 @@ class RemoveVersion(msgspec.Struct, frozen=True, kw_only=True, tag="remove_versi
     user: str
 
 
+@command("checkpoints")
 class DeleteCheckpoints(msgspec.Struct, frozen=True, kw_only=True, tag="delete_checkpoints"):
     """To checkpoints: let tasks delete checkpoints, or the files in them that match globs."""
 
@@ -65,6 +71,7 @@ class DeleteCheckpoints(msgspec.Struct, frozen=True, kw_only=True, tag="delete_c
     user: str
 
 
+@command("checkpoints")
 class ListFiles(msgspec.Struct, frozen=True, kw_only=True, tag="list_files"):
     """To checkpoints, from a deletion task: the files that a checkpoint currently has in storage."""
 
@@ -73,6 +80,7 @@ class ListFiles(msgspec.Struct, frozen=True, kw_only=True, tag="list_files"):
     task_id: str
 
 
+@command("checkpoints")
 class SetMetadata(msgspec.Struct, frozen=True, kw_only=True, tag="set_metadata"):
     """To checkpoints: replace a checkpoint's metadata."""
 

@@ -10,8 +10,10 @@ from det_contracts.context import Context
 from det_contracts.creation import Creation
 from det_contracts.events.gateway import AgentUser
 from det_contracts.events.scheduler import OwnKind, PoolSettings
+from det_contracts.ownership import command
 
 
+@command("scheduler")
 class ChangeJob(msgspec.Struct, frozen=True, kw_only=True, tag="change_job"):
     """To the scheduler: change the given queue settings of a job (scheduling spec, section 6).
 
@@ -28,6 +30,7 @@ class ChangeJob(msgspec.Struct, frozen=True, kw_only=True, tag="change_job"):
     behind_of: int | msgspec.UnsetType = msgspec.UNSET
 
 
+@command("scheduler")
 class SubmitTask(Creation, frozen=True, kw_only=True, tag="submit_task"):
     """To the scheduler: run a user's task, as `agent_user`. Repeating it with the same id has no effect."""
 
@@ -44,6 +47,7 @@ class SubmitTask(Creation, frozen=True, kw_only=True, tag="submit_task"):
     agent_user: AgentUser | None = None
 
 
+@command("scheduler")
 class StopTask(msgspec.Struct, frozen=True, kw_only=True, tag="stop_task"):
     """To the scheduler: end a task immediately. Has no effect on a task that has ended."""
 
@@ -51,6 +55,7 @@ class StopTask(msgspec.Struct, frozen=True, kw_only=True, tag="stop_task"):
     user: str
 
 
+@command("scheduler")
 class StateIdle(msgspec.Struct, frozen=True, kw_only=True, tag="state_idle"):
     """To the scheduler: a task is idle, or in use again. It may be idle for `within_s`."""
 
@@ -60,6 +65,7 @@ class StateIdle(msgspec.Struct, frozen=True, kw_only=True, tag="state_idle"):
     user: str
 
 
+@command("scheduler")
 class MarkDaemon(msgspec.Struct, frozen=True, kw_only=True, tag="mark_daemon"):
     """To the scheduler: a part of an allocation serves the others, and ends with them."""
 
@@ -68,6 +74,7 @@ class MarkDaemon(msgspec.Struct, frozen=True, kw_only=True, tag="mark_daemon"):
     user: str
 
 
+@command("scheduler")
 class AskToLeave(msgspec.Struct, frozen=True, kw_only=True, tag="ask_to_leave"):
     """To the scheduler: ask a running allocation to save and exit. The trial requests slots again."""
 
@@ -75,6 +82,7 @@ class AskToLeave(msgspec.Struct, frozen=True, kw_only=True, tag="ask_to_leave"):
     user: str
 
 
+@command("scheduler")
 class ConfigurePools(msgspec.Struct, frozen=True, kw_only=True, tag="configure_pools"):
     """To the scheduler, at startup: the pools of the cluster's configuration, by name."""
 
@@ -83,6 +91,7 @@ class ConfigurePools(msgspec.Struct, frozen=True, kw_only=True, tag="configure_p
     user: str = "configuration"
 
 
+@command("scheduler")
 class SwitchWorker(msgspec.Struct, frozen=True, kw_only=True, tag="switch_worker"):
     """To the scheduler: enable a worker, or disable it. With `drain`, running tasks may finish."""
 
@@ -92,6 +101,7 @@ class SwitchWorker(msgspec.Struct, frozen=True, kw_only=True, tag="switch_worker
     user: str
 
 
+@command("scheduler")
 class SwitchSlot(msgspec.Struct, frozen=True, kw_only=True, tag="switch_slot"):
     """To the scheduler: enable or disable one slot."""
 

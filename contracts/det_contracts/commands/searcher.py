@@ -10,6 +10,7 @@ from det_contracts.context import Context
 from det_contracts.creation import Creation
 from det_contracts.custom_search import CustomOperation
 from det_contracts.events.gateway import AgentUser
+from det_contracts.ownership import command
 
 Action = Literal["activate", "pause", "cancel", "kill", "archive", "unarchive", "delete"]
 
@@ -17,6 +18,7 @@ Action = Literal["activate", "pause", "cancel", "kill", "archive", "unarchive", 
 Ending = Literal["COMPLETED", "CANCELED", "ERROR"]
 
 
+@command("searcher")
 class CreateExperiment(Creation, frozen=True, kw_only=True, tag="create_experiment"):
     """To the searcher, from the gateway: create an experiment. `value` of the answer: its id."""
 
@@ -36,6 +38,7 @@ class CreateExperiment(Creation, frozen=True, kw_only=True, tag="create_experime
     """Description of the git commit of the code; shown with the reason."""
 
 
+@command("searcher")
 class ChangeExperiment(msgspec.Struct, frozen=True, kw_only=True, tag="change_experiment"):
     """To the searcher: a user's action on an experiment (scheduling spec, 8.2)."""
 
@@ -44,6 +47,7 @@ class ChangeExperiment(msgspec.Struct, frozen=True, kw_only=True, tag="change_ex
     user: str
 
 
+@command("searcher")
 class KillTrial(msgspec.Struct, frozen=True, kw_only=True, tag="kill_trial"):
     """To the searcher: end one trial; it ends CANCELED."""
 
@@ -51,6 +55,7 @@ class KillTrial(msgspec.Struct, frozen=True, kw_only=True, tag="kill_trial"):
     user: str
 
 
+@command("searcher")
 class CreateTrial(Creation, frozen=True, kw_only=True, tag="create_trial"):
     """To the searcher: create a trial of an unmanaged experiment. Repeating a `request_id` has no effect."""
 
@@ -60,6 +65,7 @@ class CreateTrial(Creation, frozen=True, kw_only=True, tag="create_trial"):
     user: str
 
 
+@command("searcher")
 class OpenRun(msgspec.Struct, frozen=True, kw_only=True, tag="open_run"):
     """To the searcher: a script starts to run an unmanaged trial.
 
@@ -72,6 +78,7 @@ class OpenRun(msgspec.Struct, frozen=True, kw_only=True, tag="open_run"):
     user: str
 
 
+@command("searcher")
 class EndTrial(msgspec.Struct, frozen=True, kw_only=True, tag="end_trial"):
     """To the searcher: the script of an unmanaged trial reports how it ended."""
 
@@ -80,6 +87,7 @@ class EndTrial(msgspec.Struct, frozen=True, kw_only=True, tag="end_trial"):
     user: str
 
 
+@command("searcher")
 class ReviseExperiment(msgspec.Struct, frozen=True, kw_only=True, tag="revise_experiment"):
     """To the searcher: change live fields, as in `ExperimentRevised`. The gateway has checked them."""
 
@@ -88,6 +96,7 @@ class ReviseExperiment(msgspec.Struct, frozen=True, kw_only=True, tag="revise_ex
     user: str
 
 
+@command("searcher")
 class PostOperations(msgspec.Struct, frozen=True, kw_only=True, tag="post_operations"):
     """To the searcher: operations that a user-defined search method requests (searchers spec, 8)."""
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from det_contracts.events.gateway import TokenScope
+from det_contracts.ownership import command
 
 
+@command("gateway")
 class OpenSession(msgspec.Struct, frozen=True, kw_only=True, tag="open_session"):
     """To the gateway: a user logged in."""
 
@@ -19,6 +21,7 @@ class OpenSession(msgspec.Struct, frozen=True, kw_only=True, tag="open_session")
     user: str
 
 
+@command("gateway")
 class SignIn(msgspec.Struct, frozen=True, kw_only=True, tag="sign_in"):
     """To the gateway: a user signed in with a provider. `value` of the answer: the user's id."""
 
@@ -37,6 +40,7 @@ class SignIn(msgspec.Struct, frozen=True, kw_only=True, tag="sign_in"):
     """Those of them that the user belongs to."""
 
 
+@command("gateway")
 class RenewSession(msgspec.Struct, frozen=True, kw_only=True, tag="renew_session"):
     """To the gateway: a session was used, and is extended."""
 
@@ -44,6 +48,7 @@ class RenewSession(msgspec.Struct, frozen=True, kw_only=True, tag="renew_session
     until: float
 
 
+@command("gateway")
 class CloseSession(msgspec.Struct, frozen=True, kw_only=True, tag="close_session"):
     """To the gateway's own log: a user logged out, or a session was revoked."""
 
@@ -52,6 +57,7 @@ class CloseSession(msgspec.Struct, frozen=True, kw_only=True, tag="close_session
     revoked: bool = False
 
 
+@command("gateway")
 class CreateToken(msgspec.Struct, frozen=True, kw_only=True, tag="create_token"):
     """To the gateway: create an API token. `value` of the answer: its id."""
 
@@ -64,6 +70,7 @@ class CreateToken(msgspec.Struct, frozen=True, kw_only=True, tag="create_token")
     user: str
 
 
+@command("gateway")
 class RevokeToken(msgspec.Struct, frozen=True, kw_only=True, tag="revoke_token"):
     """To the gateway: refuse an API token from now on."""
 

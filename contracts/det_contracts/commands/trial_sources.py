@@ -5,8 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from det_contracts.events.gateway import SourceKind
+from det_contracts.ownership import command
 
 
+@command("gateway")
 class ReportTrialSource(msgspec.Struct, frozen=True, kw_only=True, tag="report_trial_source"):
     """To the gateway's own log: a trial judges a checkpoint or trains it further. Idempotent."""
 

@@ -6,6 +6,7 @@ import msgspec
 
 from det_contracts.creation import Creation
 from det_contracts.events.gateway import AgentUser, AuthzMode, Grant, Setting
+from det_contracts.ownership import command
 
 
 class Password(msgspec.Struct, frozen=True):
@@ -18,6 +19,7 @@ class Password(msgspec.Struct, frozen=True):
     hashed: str = ""
 
 
+@command("gateway")
 class SetUser(Creation, frozen=True, kw_only=True, tag="set_user"):
     """To the gateway: create a user, if there is no id, or change the given fields. `value`: its id."""
 
@@ -32,6 +34,7 @@ class SetUser(Creation, frozen=True, kw_only=True, tag="set_user"):
     user: str
 
 
+@command("gateway")
 class SetPassword(msgspec.Struct, frozen=True, kw_only=True, tag="set_password"):
     """To the gateway: change a user's password."""
 
@@ -40,6 +43,7 @@ class SetPassword(msgspec.Struct, frozen=True, kw_only=True, tag="set_password")
     user: str
 
 
+@command("gateway")
 class SetFirstPassword(msgspec.Struct, frozen=True, kw_only=True, tag="set_first_password"):
     """To the gateway: set the configured password for a user without one. An existing one is kept."""
 
@@ -47,6 +51,7 @@ class SetFirstPassword(msgspec.Struct, frozen=True, kw_only=True, tag="set_first
     password: Password
 
 
+@command("gateway")
 class ResetPassword(msgspec.Struct, frozen=True, kw_only=True, tag="reset_password"):
     """To the gateway: let a user sign in by a new password; sent from the cluster's host. `value`: their id.
 
@@ -61,6 +66,7 @@ class ResetPassword(msgspec.Struct, frozen=True, kw_only=True, tag="reset_passwo
     """The account on the host."""
 
 
+@command("gateway")
 class RenewPassword(msgspec.Struct, frozen=True, kw_only=True, tag="renew_password"):
     """To the gateway: rehash the same password with current parameters, unless it was changed meanwhile."""
 
@@ -69,6 +75,7 @@ class RenewPassword(msgspec.Struct, frozen=True, kw_only=True, tag="renew_passwo
     password: Password
 
 
+@command("gateway")
 class KeepSettings(msgspec.Struct, frozen=True, kw_only=True, tag="keep_settings"):
     """To the gateway: store a user's settings, replacing those with the same path and key."""
 
@@ -79,6 +86,7 @@ class KeepSettings(msgspec.Struct, frozen=True, kw_only=True, tag="keep_settings
     user: str
 
 
+@command("gateway")
 class ViewProject(msgspec.Struct, frozen=True, kw_only=True, tag="view_project"):
     """To the gateway: remember that a user opened a project."""
 
@@ -87,6 +95,7 @@ class ViewProject(msgspec.Struct, frozen=True, kw_only=True, tag="view_project")
     user: str
 
 
+@command("gateway")
 class SetGroup(Creation, frozen=True, kw_only=True, tag="set_group"):
     """To the gateway: create a group, if there is no id, or change the given fields. `value`: its id."""
 
@@ -98,6 +107,7 @@ class SetGroup(Creation, frozen=True, kw_only=True, tag="set_group"):
     user: str
 
 
+@command("gateway")
 class RemoveGroup(msgspec.Struct, frozen=True, kw_only=True, tag="remove_group"):
     """To the gateway: remove a group, and the roles assigned to it."""
 
@@ -105,6 +115,7 @@ class RemoveGroup(msgspec.Struct, frozen=True, kw_only=True, tag="remove_group")
     user: str
 
 
+@command("gateway")
 class SetQuota(msgspec.Struct, frozen=True, kw_only=True, tag="set_quota"):
     """To the gateway: limit the resources of a holder. None means no limit; without any limit, no quota."""
 
@@ -124,6 +135,7 @@ class Assignment(msgspec.Struct, frozen=True):
     grant: Grant
 
 
+@command("gateway")
 class AssignRoles(msgspec.Struct, frozen=True, kw_only=True, tag="assign_roles"):
     """To the gateway: assign and unassign roles, all or nothing."""
 
@@ -132,6 +144,7 @@ class AssignRoles(msgspec.Struct, frozen=True, kw_only=True, tag="assign_roles")
     user: str
 
 
+@command("gateway")
 class SetAuthz(msgspec.Struct, frozen=True, kw_only=True, tag="set_authz"):
     """To the gateway's own log, at startup: how rights are decided, according to its settings."""
 

@@ -8,8 +8,10 @@ import msgspec
 
 from det_contracts.creation import Creation
 from det_contracts.events.gateway import AgentUser, Note
+from det_contracts.ownership import command
 
 
+@command("gateway")
 class SetTemplate(Creation, frozen=True, kw_only=True, tag="set_template"):
     """To the gateway: store a partial configuration under a name, subject to `replaces`."""
 
@@ -22,6 +24,7 @@ class SetTemplate(Creation, frozen=True, kw_only=True, tag="set_template"):
     """None: its current workspace, or else the first workspace."""
 
 
+@command("gateway")
 class RemoveTemplate(msgspec.Struct, frozen=True, kw_only=True, tag="remove_template"):
     """To the gateway: remove a template."""
 
@@ -29,6 +32,7 @@ class RemoveTemplate(msgspec.Struct, frozen=True, kw_only=True, tag="remove_temp
     user: str
 
 
+@command("gateway")
 class SetWorkspace(Creation, frozen=True, kw_only=True, tag="set_workspace"):
     """To the gateway: create a workspace, if there is no id, or change the given fields. `value`: its id."""
 
@@ -44,6 +48,7 @@ class SetWorkspace(Creation, frozen=True, kw_only=True, tag="set_workspace"):
     user: str
 
 
+@command("gateway")
 class RemoveWorkspace(msgspec.Struct, frozen=True, kw_only=True, tag="remove_workspace"):
     """To the gateway: remove a workspace without experiments, and its projects."""
 
@@ -51,6 +56,7 @@ class RemoveWorkspace(msgspec.Struct, frozen=True, kw_only=True, tag="remove_wor
     user: str
 
 
+@command("gateway")
 class SetProject(Creation, frozen=True, kw_only=True, tag="set_project"):
     """To the gateway: create a project, if there is no id, or change the given fields. `value`: its id."""
 
@@ -63,6 +69,7 @@ class SetProject(Creation, frozen=True, kw_only=True, tag="set_project"):
     user: str
 
 
+@command("gateway")
 class RemoveProject(msgspec.Struct, frozen=True, kw_only=True, tag="remove_project"):
     """To the gateway: remove a project without experiments."""
 
@@ -70,6 +77,7 @@ class RemoveProject(msgspec.Struct, frozen=True, kw_only=True, tag="remove_proje
     user: str
 
 
+@command("gateway")
 class MoveExperiment(msgspec.Struct, frozen=True, kw_only=True, tag="move_experiment"):
     """To the gateway: move an experiment to another project."""
 

@@ -12,14 +12,11 @@ from collections.abc import Iterator
 
 import structlog
 import uvicorn
-from fastapi import APIRouter, Depends, FastAPI, Request
-from fastapi.routing import APIRoute
-from starlette.routing import BaseRoute
+from fastapi import APIRouter, FastAPI, Request
 from starlette.types import Scope
 
 from det_contracts.problems import Problem, Refused
 from services.gateway.http.route_index import RouteIndex, routers_by_word
-from services.kit.authz.needs import needed
 from services.rest_requests.api_call import ApiCall
 from services.rest_requests.authz import guard
 from services.rest_requests.backend import Backend
@@ -48,13 +45,11 @@ def surface() -> APIRouter:
     which is slow to prepare, serves all applications in the process.
     """
     # Clients send JSON without a content type, which is refused by default.
-    made, guards = APIRouter(strict_content_type=False), [Depends(guard)]
+    made = APIRouter(strict_content_type=False)
     for part in API_ROUTES:
-        part.add_to(made, errors.API, guards)
+        part.add_to(made, errors.API, guard)
     for part in OTHER_ROUTES:
-        part.add_to(made, "", guards)
-    for route in made.routes:
-        _check_permission(route)
+        part.add_to(made, "", guard)
     return made
 
 
@@ -66,15 +61,6 @@ def _routers() -> dict[str, APIRouter]:
 def prepare() -> None:
     """Prepare all routes now, which takes a fifth of a second and would otherwise block the event loop."""
     _routers()
-
-
-def _check_permission(route: BaseRoute) -> None:
-    """Raise `LookupError` if the table of permissions lacks a route."""
-    if isinstance(route, APIRoute):
-        for method in route.methods or ():
-            # At the start: a route that nobody has listed in the table would otherwise be open until
-            # somebody notices.
-            needed(method, route.path)
 
 
 def application(backend: Backend) -> FastAPI:

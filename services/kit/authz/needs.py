@@ -1,11 +1,17 @@
-"""What a request needs, by method and path, from the table of routes (`routes.py`)."""
+"""What a request needs, as the declaration of its route says (`services/web/routes.py`)."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from services.kit.authz.permissions import Kind, Permission
-from services.kit.authz.routes import ROUTES
+
+Needs = tuple[Permission, Kind]
+"""What a route needs, and on what kind of thing.
+
+The thing is the one named in the path (`PARAMETER` says by which parameter). Things named in a request body
+are checked by the route itself and by the owner of the fact (`commands.py`).
+"""
 
 
 class Row(NamedTuple):
@@ -16,7 +22,6 @@ class Row(NamedTuple):
     reads: bool
 
 
-API = "/api/v1"
 PARAMETER: dict[Kind, tuple[str, ...]] = {
     "user": ("user_id",),
     "workspace": ("id", "workspace_id"),
@@ -34,31 +39,4 @@ PARAMETER: dict[Kind, tuple[str, ...]] = {
 
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-
-
-def _rows() -> dict[tuple[str, str], Row]:
-    rows: dict[tuple[str, str], Row] = {}
-    for (permission, kind), block in ROUTES.items():
-        for line in filter(None, map(str.split, block.split("\n"))):
-            methods, path, reads = line[0], line[1], line[2:] == ["reads"]
-            for method in methods.split(","):
-                route = method, path.replace("~", API, 1)
-                if route in rows:
-                    # Otherwise the second entry would silently win, perhaps the weaker one.
-                    raise ValueError(f"{method} {path} has two rows in the permission table")
-                rows[route] = Row(permission, kind, reads or method in SAFE)
-    return rows
-
-
-ROWS = _rows()
-"""(method, path template) -> what the route needs, and on what kind of thing."""
-
-
-def needed(method: str, template: str) -> Row:
-    """Return what a route needs. Raises `LookupError` for a route without a row, which nobody may call."""
-    try:
-        return ROWS[method, template]
-    except KeyError:
-        raise LookupError(
-            f"{method} {template} has no row in services/kit/authz/routes.py: say there who may ask for it"
-        ) from None
+"""Methods that only read. A route of another method that only reads says so."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from det_contracts import subjects
 from det_contracts.administration import RetryDecisions, SkipEvent
-from det_contracts.commands.owners import OWNER_OF
+from det_contracts.commands import OWNER_OF
 from det_contracts.events.gateway import DecisionsRetried, EventSkipped, SkippedEvent
 from det_contracts.metrics_shards import FURTHER_SHARDS, OWNER
 from det_contracts.problems import invalid

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from det_contracts.administration import RebuildDatabase
-from det_contracts.commands.owners import OWNER_OF
+from det_contracts.commands import OWNER_OF
 from det_contracts.events.gateway import RebuildAsked
 from det_contracts.metrics_shards import FURTHER_SHARDS, OWNER
 from det_contracts.problems import failed_precondition, invalid

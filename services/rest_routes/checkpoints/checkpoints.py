@@ -52,7 +52,11 @@ class CheckpointsQuery(Paged):
     sort_by: Annotated[str, enum_value("SORT_BY_", listing.CHECKPOINT_SORTS)] = "END_TIME"
 
 
-@router.get("/experiments/{experiment_id}/checkpoints", **page_schema("checkpoints", records.Checkpoint))
+@router.get(
+    "/experiments/{experiment_id}/checkpoints",
+    ("view", "experiment"),
+    **page_schema("checkpoints", records.Checkpoint),
+)
 async def of_experiment(
     call: Authenticated, experiment_id: int, query: FromQuery[CheckpointsQuery]
 ) -> Response:
@@ -61,7 +65,9 @@ async def of_experiment(
     return await _list(call, query, experiment_id=experiment_id)
 
 
-@router.get("/trials/{trial_id}/checkpoints", **page_schema("checkpoints", records.Checkpoint))
+@router.get(
+    "/trials/{trial_id}/checkpoints", ("view", "trial"), **page_schema("checkpoints", records.Checkpoint)
+)
 async def of_trial(call: Authenticated, trial_id: int, query: FromQuery[CheckpointsQuery]) -> Response:
     """A page of the checkpoints of a trial."""
     call.catalogue.trial(trial_id)
@@ -106,7 +112,7 @@ async def _validations(call: UserCall, records: Sequence[Checkpoint]) -> dict[tu
     return validations
 
 
-@router.get("/checkpoints/{uuid}", **record_schema("checkpoint", records.Checkpoint))
+@router.get("/checkpoints/{uuid}", ("view", "checkpoint"), **record_schema("checkpoint", records.Checkpoint))
 async def get(call: Authenticated, uuid: str) -> Response:
     """One checkpoint with the metrics reported at its step."""
     return call.answer({"checkpoint": await show(call, call.catalogue.checkpoint(uuid))})
@@ -123,14 +129,14 @@ async def show(call: UserCall, record: Checkpoint) -> dict[str, Any]:
     return checkpoint(record, call.catalogue.state, training=training, validation=validation)
 
 
-@router.delete("/checkpoints")
+@router.delete("/checkpoints", ("delete", "body"))
 async def delete(call: Authenticated, body: CheckpointUuids) -> Response:
     """Delete checkpoints in a task. Model versions and checkpoints that running experiments need are kept."""
     await _delete(call, body.checkpoint_uuids, None)
     return call.answer({})
 
 
-@router.post("/checkpoints/rm")
+@router.post("/checkpoints/rm", ("delete", "body"))
 async def remove_files(call: Authenticated, body: CheckpointFiles) -> Response:
     """Delete the files that match the globs, in a task. Without globs, only refresh the list of files."""
     await _delete(call, body.checkpoint_uuids, tuple(body.checkpoint_globs))
@@ -144,7 +150,7 @@ async def _delete(call: UserCall, uuids: list[str], globs: tuple[str, ...] | Non
     await call.peers.command(command)
 
 
-@router.patch("/checkpoints")
+@router.patch("/checkpoints", ("speak", "body"))
 async def list_files(call: Authenticated, body: ListedCheckpoints) -> Response:
     """Report the files that a deletion task found. Only such a task may call this."""
     allocation_id = call.session().allocation
@@ -160,7 +166,7 @@ async def list_files(call: Authenticated, body: ListedCheckpoints) -> Response:
     return call.answer({})
 
 
-@router.post("/checkpoints/{uuid}/metadata")
+@router.post("/checkpoints/{uuid}/metadata", ("edit", "checkpoint"))
 async def set_metadata(call: Authenticated, uuid: str, body: CheckpointMetadata) -> Response:
     """Replace the registered metadata. The files are not changed."""
     metadata = body.checkpoint.get("metadata")
@@ -178,7 +184,7 @@ def _storage_of(call: UserCall, experiment_id: int) -> dict[str, Any]:
     return storage
 
 
-@root.get("/checkpoints/{uuid}")
+@root.get("/checkpoints/{uuid}", ("view", "checkpoint"))
 async def download(call: Authenticated, uuid: str) -> Response:
     """All files of a checkpoint as a tar archive, compressed unless `Accept` asks for a plain one."""
     record = call.catalogue.checkpoint(uuid)

@@ -79,7 +79,7 @@ class ModelsQuery(Paged, Users):
     workspace_names: list[str] = NOTHING
 
 
-@router.get("/models", **page_schema("models", records.Model))
+@router.get("/models", ("view", "listed"), **page_schema("models", records.Model))
 async def models(call: Authenticated, query: FromQuery[ModelsQuery]) -> Response:
     """A page of models."""
     entries = [present.model(model, call.catalogue.state) for model in _visible_models(call)]
@@ -129,7 +129,7 @@ class LabelsQuery(Paged):
     workspace_id: Integer = 0
 
 
-@router.get("/model/labels")
+@router.get("/model/labels", ("view", "listed"))
 async def labels(call: Authenticated, query: FromQuery[LabelsQuery]) -> Response:
     """All labels of models, most used first."""
     found_models = [model for model in _visible_models(call) if query.workspace_id in (0, model.workspace_id)]
@@ -139,7 +139,7 @@ async def labels(call: Authenticated, query: FromQuery[LabelsQuery]) -> Response
     return call.answer({"labels": page, "pagination": pagination})
 
 
-@router.get("/model/checkpoints")
+@router.get("/model/checkpoints", ("view", "listed"))
 async def registered(call: Authenticated) -> Response:
     """Checkpoints that are versions of models (our addition)."""
     state = call.catalogue.state
@@ -148,7 +148,7 @@ async def registered(call: Authenticated) -> Response:
     return call.answer({"checkpoints": sorted(checkpoint_uuids)})
 
 
-@router.post("/models")
+@router.post("/models", ("create", "body"))
 async def create(call: Authenticated, body: ModelBody) -> Response:
     """Create a model."""
     state = call.catalogue.state
@@ -161,7 +161,7 @@ async def create(call: Authenticated, body: ModelBody) -> Response:
     return _shown(call, await call.create(command))
 
 
-@router.get("/models/{name}", **record_schema("model", records.Model))
+@router.get("/models/{name}", ("view", "model"), **record_schema("model", records.Model))
 async def get(call: Authenticated, name: str) -> Response:
     """One model, by name or id."""
     return _shown(call, find(call.catalogue.state, name).id)
@@ -173,7 +173,7 @@ async def _change(call: UserCall, name_or_id: str, /, **changes: Any) -> Respons
     return _shown(call, id)
 
 
-@router.patch("/models/{name}")
+@router.patch("/models/{name}", ("edit", "model"))
 async def change(call: Authenticated, name: str, body: ModelBody) -> Response:
     """Change the given fields of a model."""
     changes = body.changes()
@@ -184,21 +184,21 @@ async def change(call: Authenticated, name: str, body: ModelBody) -> Response:
     return await _change(call, name, **changes)
 
 
-@router.post("/models/{name}/archive")
+@router.post("/models/{name}/archive", ("control", "model"))
 async def archive(call: Authenticated, name: str) -> Response:
     """Archive a model, which makes it read-only."""
     await _change(call, name, archived=True)
     return call.answer({})
 
 
-@router.post("/models/{name}/unarchive")
+@router.post("/models/{name}/unarchive", ("control", "model"))
 async def unarchive(call: Authenticated, name: str) -> Response:
     """Unarchive a model."""
     await _change(call, name, archived=False)
     return call.answer({})
 
 
-@router.post("/models/{name}/move")
+@router.post("/models/{name}/move", ("control", "model"))
 async def move(call: Authenticated, name: str, body: ModelMove) -> Response:
     """Move a model to another workspace."""
     space = workspace_records.workspace(call.catalogue.state, body.destination_workspace_id)
@@ -206,7 +206,7 @@ async def move(call: Authenticated, name: str, body: ModelMove) -> Response:
     return call.answer({})
 
 
-@router.delete("/models/{name}")
+@router.delete("/models/{name}", ("delete", "model"))
 async def remove(call: Authenticated, name: str) -> Response:
     """Delete a model and its versions. Their checkpoints become subject to the retention rules."""
     id = find(call.catalogue.state, name).id
@@ -235,7 +235,7 @@ class VersionsQuery(Paged):
     sort_by: Annotated[str, enum_value("SORT_BY_", ("VERSION", "CREATION_TIME"))] = "VERSION"
 
 
-@router.get("/models/{name}/versions")
+@router.get("/models/{name}/versions", ("view", "model"))
 async def versions(call: Authenticated, name: str, query: FromQuery[VersionsQuery]) -> Response:
     """A page of the versions of a model."""
     state = call.catalogue.state
@@ -256,7 +256,7 @@ async def versions(call: Authenticated, name: str, query: FromQuery[VersionsQuer
     return call.answer(answer)
 
 
-@router.post("/models/{name}/versions")
+@router.post("/models/{name}/versions", ("edit", "model"))
 async def register(call: Authenticated, name: str, body: VersionBody) -> Response:
     """Register a checkpoint as the next version."""
     id = find(call.catalogue.state, name).id
@@ -268,13 +268,13 @@ async def register(call: Authenticated, name: str, body: VersionBody) -> Respons
     return await _shown_version(call, await call.create(command))
 
 
-@router.get("/models/{name}/versions/{number}")
+@router.get("/models/{name}/versions/{number}", ("view", "model"))
 async def get_version(call: Authenticated, name: str, number: int) -> Response:
     """One version."""
     return await _shown_version(call, find_version(call.catalogue.state, name, number).id)
 
 
-@router.patch("/models/{name}/versions/{number}")
+@router.patch("/models/{name}/versions/{number}", ("edit", "model"))
 async def change_version(call: Authenticated, name: str, number: int, body: VersionBody) -> Response:
     """Change the given fields of a version."""
     version = find_version(call.catalogue.state, name, number)
@@ -283,7 +283,7 @@ async def change_version(call: Authenticated, name: str, number: int, body: Vers
     return await _shown_version(call, version.id)
 
 
-@router.delete("/models/{name}/versions/{number}")
+@router.delete("/models/{name}/versions/{number}", ("delete", "model"))
 async def remove_version(call: Authenticated, name: str, number: int) -> Response:
     """Delete a version. Its checkpoint becomes subject to the retention rules."""
     version = find_version(call.catalogue.state, name, number)

@@ -26,7 +26,7 @@ class KeepNumbersQuery(QueryModel):
     save_trial_latest: Integer = 0
 
 
-@root.get("/experiments/{experiment_id}/preview_gc")
+@root.get("/experiments/{experiment_id}/preview_gc", ("view", "experiment"))
 async def preview(call: Authenticated, experiment_id: int, query: FromQuery[KeepNumbersQuery]) -> Response:
     """The checkpoints that would be deleted if the experiment had ended and used these numbers."""
     experiment = call.catalogue.experiment(experiment_id)

@@ -42,7 +42,7 @@ class RefusalQuery(QueryModel):
     """Size of the checkpoint; 0 if not known yet."""
 
 
-@router.get("/trials/{trial_id}/storage-refusal")
+@router.get("/trials/{trial_id}/storage-refusal", ("speak", "trial"))
 async def refusal(call: Authenticated, trial_id: int, query: FromQuery[RefusalQuery]) -> Response:
     """Why the trial may not store another checkpoint now; empty if it may (our addition).
 
@@ -53,7 +53,7 @@ async def refusal(call: Authenticated, trial_id: int, query: FromQuery[RefusalQu
     return call.answer({"reason": answer.get("reason", "")})
 
 
-@router.post("/checkpoints")
+@router.post("/checkpoints", ("speak", "body"))
 async def store(call: Authenticated, body: Stored) -> Response:
     """Register a checkpoint whose files are all in the storage. Repeats have no effect."""
     # It becomes a directory of the storage, and part of a subject.

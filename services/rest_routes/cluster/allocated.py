@@ -43,7 +43,7 @@ class PeriodsQuery(QueryModel):
     period: Annotated[str, enum_value("RESOURCE_ALLOCATION_AGGREGATION_PERIOD_", PERIODS)] = "DAILY"
 
 
-@router.get("/resources/allocation/raw")
+@router.get("/resources/allocation/raw", ("read_log", "cluster"))
 async def raw(call: Authenticated, query: FromQuery[TimeRangeQuery]) -> Response:
     """Every run that held slots in a time range, and for how long within it."""
     held_runs = await _runs_in_range(call, query)
@@ -51,19 +51,19 @@ async def raw(call: Authenticated, query: FromQuery[TimeRangeQuery]) -> Response
     return call.answer({"resourceEntries": entries})
 
 
-@root.get("/resources/allocation/raw")
+@root.get("/resources/allocation/raw", ("read_log", "cluster"))
 async def raw_as_csv(call: Authenticated, query: FromQuery[TimeRangeQuery]) -> Response:
     """Every run that held slots in a time range, as CSV."""
     return await _csv(resource_allocation.raw_csv, await _runs_in_range(call, query))
 
 
-@root.get("/resources/allocation/allocations-csv")
+@root.get("/resources/allocation/allocations-csv", ("read_log", "cluster"))
 async def allocations_as_csv(call: Authenticated, query: FromQuery[TimeRangeQuery]) -> Response:
     """Every run that held slots in a time range, with workspaces and slot hours, as CSV."""
     return await _csv(resource_allocation.allocations_csv, await _runs_in_range(call, query))
 
 
-@router.get("/resources/allocation/aggregated")
+@router.get("/resources/allocation/aggregated", ("read_log", "cluster"))
 async def aggregated(call: Authenticated, query: FromQuery[PeriodsQuery]) -> Response:
     """Slot seconds of each day or month (UTC) that has any, by user, label and resource pool."""
     period, sums = await _sums_by_period(call, query)
@@ -73,7 +73,7 @@ async def aggregated(call: Authenticated, query: FromQuery[PeriodsQuery]) -> Res
     return call.answer({"resourceEntries": entries})
 
 
-@root.get("/resources/allocation/aggregated")
+@root.get("/resources/allocation/aggregated", ("read_log", "cluster"))
 async def aggregated_as_csv(call: Authenticated, query: FromQuery[PeriodsQuery]) -> Response:
     """The same as CSV."""
     period, sums = await _sums_by_period(call, query)

@@ -20,7 +20,7 @@ router = Routes()
 PATH = "/resource-pools/{name}/workspace-bindings"
 
 
-@router.get(PATH)
+@router.get(PATH, ("logged_in", "cluster"))
 async def workspaces_of(call: Authenticated, name: str, query: FromQuery[Paged]) -> Response:
     """The workspaces that a pool is bound to. If there are none, all workspaces may use it."""
     await check_pool_exists(call, name)
@@ -33,25 +33,25 @@ async def workspaces_of(call: Authenticated, name: str, query: FromQuery[Paged])
     return call.answer({"workspaceIds": page, "pagination": pagination})
 
 
-@router.post(PATH)
+@router.post(PATH, ("administer_cluster", "cluster"))
 async def bind(call: Authenticated, name: str, body: BindingBody) -> Response:
     """Bind a pool to more workspaces. From then on, only bound workspaces may use it."""
     return await _change(call, name, body, "add")
 
 
-@router.delete(PATH)
+@router.delete(PATH, ("administer_cluster", "cluster"))
 async def unbind(call: Authenticated, name: str, body: BindingBody) -> Response:
     """Unbind workspaces from a pool. Once none is left, all may use it."""
     return await _change(call, name, body, "remove")
 
 
-@router.put(PATH)
+@router.put(PATH, ("administer_cluster", "cluster"))
 async def rebind(call: Authenticated, name: str, body: BindingBody) -> Response:
     """Replace the workspaces that a pool is bound to. With an empty list, all may use it."""
     return await _change(call, name, body, "replace")
 
 
-@router.get("/workspaces/{id}/available-resource-pools")
+@router.get("/workspaces/{id}/available-resource-pools", ("view", "workspace"))
 async def pools_of(call: Authenticated, id: int, query: FromQuery[Paged]) -> Response:
     """The names of the pools that a workspace may use."""
     workspace_records.workspace(call.catalogue.state, id)

@@ -27,7 +27,7 @@ class AgentsQuery(Paged):
     label: str = ""
 
 
-@router.get("/agents", **page_schema("agents", records.Agent))
+@router.get("/agents", ("logged_in", "cluster"), **page_schema("agents", records.Agent))
 async def agents(call: Authenticated, query: FromQuery[AgentsQuery]) -> Response:
     """All connected workers, by id or by registration time."""
     workers = [
@@ -46,19 +46,19 @@ def _agent(call: UserCall, agent_id: str) -> dict[str, Any]:
     raise not_found("agent", agent_id)
 
 
-@router.get("/agents/{agent_id}", **record_schema("agent", records.Agent))
+@router.get("/agents/{agent_id}", ("logged_in", "cluster"), **record_schema("agent", records.Agent))
 async def get_agent(call: Authenticated, agent_id: str) -> Response:
     """One worker."""
     return call.answer({"agent": _agent(call, agent_id)})
 
 
-@router.get("/agents/{agent_id}/slots")
+@router.get("/agents/{agent_id}/slots", ("logged_in", "cluster"))
 async def slots(call: Authenticated, agent_id: str) -> Response:
     """The slots of one worker."""
     return call.answer({"slots": list(_agent(call, agent_id)["slots"].values())})
 
 
-@router.get("/agents/{agent_id}/slots/{slot_id}")
+@router.get("/agents/{agent_id}/slots/{slot_id}", ("logged_in", "cluster"))
 async def slot(call: Authenticated, agent_id: str, slot_id: str) -> Response:
     """One slot."""
     requested_slot = _agent(call, agent_id)["slots"].get(f"/agents/{agent_id}/slots/{slot_id}")
@@ -71,14 +71,14 @@ def _switch_command(call: UserCall, agent_id: str, enabled: bool, drain: bool) -
     return SwitchWorker(worker_id=agent_id, enabled=enabled, drain=drain, user=call.user.username)
 
 
-@router.post("/agents/{agent_id}/enable")
+@router.post("/agents/{agent_id}/enable", ("administer_cluster", "cluster"))
 async def enable_agent(call: Authenticated, agent_id: str) -> Response:
     """Allow new work on a worker."""
     await call.peers.command(_switch_command(call, agent_id, True, False))
     return call.answer({"agent": _agent(call, agent_id)})
 
 
-@router.post("/agents/{agent_id}/disable")
+@router.post("/agents/{agent_id}/disable", ("administer_cluster", "cluster"))
 async def disable_agent(call: Authenticated, agent_id: str, body: Disable | None = None) -> Response:
     """Stop new work on a worker. Running work is killed unless the worker is to drain."""
     drain = body is not None and body.drain
@@ -97,13 +97,13 @@ async def _switch_slot(call: UserCall, agent_id: str, slot_id: str, enabled: boo
     return await slot(call, agent_id, slot_id)
 
 
-@router.post("/agents/{agent_id}/slots/{slot_id}/enable")
+@router.post("/agents/{agent_id}/slots/{slot_id}/enable", ("administer_cluster", "cluster"))
 async def enable_slot(call: Authenticated, agent_id: str, slot_id: str) -> Response:
     """Allow new work on a slot."""
     return await _switch_slot(call, agent_id, slot_id, True, False)
 
 
-@router.post("/agents/{agent_id}/slots/{slot_id}/disable")
+@router.post("/agents/{agent_id}/slots/{slot_id}/disable", ("administer_cluster", "cluster"))
 async def disable_slot(
     call: Authenticated, agent_id: str, slot_id: str, body: Disable | None = None
 ) -> Response:

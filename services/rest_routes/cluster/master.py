@@ -54,7 +54,7 @@ router = Routes()
 root = Routes()
 
 
-@router.get("/master")
+@router.get("/master", ("anybody", "cluster"))
 async def master(call: Anybody) -> Response:
     """The cluster's identity and features. Needs no login."""
     settings = call.backend.settings
@@ -84,7 +84,7 @@ def _providers(settings: Settings) -> list[dict[str, Any]]:
     return [{"name": settings.oidc_name, "ssoUrl": START, "type": "OIDC", "alwaysRedirect": False}]
 
 
-@router.get("/master/config")
+@router.get("/master/config", ("administer_cluster", "cluster"))
 async def config(call: Authenticated) -> Response:
     """How this gateway was set up, without secrets; for administrators."""
     return call.answer({"config": await _shown_config(call)})
@@ -109,7 +109,7 @@ CHANGEABLE = {"log": {"level", "color"}, "log.level": {"level"}, "log.color": {"
 """Path of a field mask -> what of the log it means."""
 
 
-@router.patch("/master/config")
+@router.patch("/master/config", ("administer_cluster", "cluster"))
 async def change_config(call: Authenticated, body: MasterConfigBody) -> Response:
     """Have the services print their own logs from another level on, or in colours; for administrators."""
     paths = body.field_mask.paths or ["log"]
@@ -132,7 +132,7 @@ async def change_config(call: Authenticated, body: MasterConfigBody) -> Response
     return call.answer({"config": shown})
 
 
-@router.get("/master/logs")
+@router.get("/master/logs", ("read_log", "cluster"))
 async def logs(call: Authenticated, query: FromQuery[MasterLogQuery]) -> Response:
     """Decisions and observations of the cluster, as sentences."""
     if query.limit < 0:
@@ -141,7 +141,7 @@ async def logs(call: Authenticated, query: FromQuery[MasterLogQuery]) -> Respons
     return call.stream(journal.entries(call.backend.journal, call.catalogue, follow=query.follow, **part))
 
 
-@router.get("/master/parked")
+@router.get("/master/parked", ("read_log", "cluster"))
 async def parked(call: Authenticated, query: FromQuery[ParkedQuery]) -> Response:
     """What cannot be read, decided or processed: messages, records, events (our addition)."""
     limit = query.limit
@@ -154,14 +154,14 @@ async def parked(call: Authenticated, query: FromQuery[ParkedQuery]) -> Response
     return call.answer(passed | {"parked": parked, "standing": standing})
 
 
-@router.post("/master/parked/retry")
+@router.post("/master/parked/retry", ("administer_cluster", "cluster"))
 async def retry_parked(call: Authenticated, body: RetryBody) -> Response:
     """Make a service retry what it could not decide or process (our addition)."""
     await call.peers.command(RetryDecisions(owner=body.program, user=call.user.username))
     return call.answer({})
 
 
-@router.post("/master/parked/skip")
+@router.post("/master/parked/skip", ("administer_cluster", "cluster"))
 async def skip_event(call: Authenticated, body: SkipBody) -> Response:
     """Make a service skip, for ever, the event at which it stands still (our addition)."""
     place = body.program, body.stream, body.position
@@ -188,7 +188,7 @@ async def skip_event(call: Authenticated, body: SkipBody) -> Response:
     return call.answer({})
 
 
-@router.get("/master/rebuild")
+@router.get("/master/rebuild", ("read_log", "cluster"))
 async def rebuilds(call: Authenticated) -> Response:
     """Which databases can be rebuilt from the log, and how far running rebuilds are (our addition)."""
     progress = call.backend.health.rebuilding()
@@ -197,14 +197,14 @@ async def rebuilds(call: Authenticated) -> Response:
     )
 
 
-@router.post("/master/rebuild")
+@router.post("/master/rebuild", ("administer_cluster", "cluster"))
 async def rebuild(call: Authenticated, body: RebuildBody) -> Response:
     """Make a service rebuild its database from the log (our addition)."""
     await call.peers.command(RebuildDatabase(owner=body.program, user=call.user.username))
     return call.answer({})
 
 
-@router.get("/master/positions", **response_schema(ServicesProgress))
+@router.get("/master/positions", ("read_log", "cluster"), **response_schema(ServicesProgress))
 async def positions(call: Authenticated) -> Response:
     """How far each service has read the log, and how far behind it is (our addition)."""
     progress = await call.peers.log_progress((*OWNERS, *FURTHER_SHARDS))
@@ -213,7 +213,7 @@ async def positions(call: Authenticated) -> Response:
     return call.answer(services_progress(shared))
 
 
-@router.get("/master/archive")
+@router.get("/master/archive", ("read_log", "cluster"))
 async def archive(call: Authenticated) -> Response:
     """Which part of the log was moved out of the broker, and where to (our addition)."""
     try:
@@ -223,13 +223,13 @@ async def archive(call: Authenticated) -> Response:
     return call.answer(msgspec.to_builtins(status))
 
 
-@router.get("/master/telemetry")
+@router.get("/master/telemetry", ("logged_in", "cluster"))
 async def telemetry(call: Authenticated) -> Response:
     """Telemetry, which is always disabled."""
     return call.answer({"enabled": False})
 
 
-@root.get("/info")
+@root.get("/info", ("anybody", "cluster"))
 async def info(call: Anybody) -> Response:
     """The cluster's identity in the older form. Our addition `workers` counts the registered workers."""
     settings = call.backend.settings
@@ -244,13 +244,13 @@ async def info(call: Anybody) -> Response:
     return call.answer(identity)
 
 
-@router.get("/master/health")
+@router.get("/master/health", ("anybody", "cluster"))
 async def cluster_health(call: Anybody) -> Response:
     """The health of the cluster (our addition): overall status, status of each part, and all problems."""
     return call.answer(call.backend.health.report(call.catalogue.position))
 
 
-@root.get("/health")
+@root.get("/health", ("anybody", "cluster"))
 async def health(call: Anybody) -> Response:
     """The same report for monitors that only look at the status code: 503 while the cluster is down."""
     report = call.backend.health.report(call.catalogue.position)

@@ -20,13 +20,13 @@ root = Routes()
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
-@root.get("/debug/prom/metrics")
+@root.get("/debug/prom/metrics", ("logged_in", "cluster"))
 async def own(call: Authenticated) -> Response:
     """The metrics of the gateway that answers."""
     return Response(await call.backend.measures.text(), media_type=TEXT)
 
 
-@root.get("/prom/det-state-metrics")
+@root.get("/prom/det-state-metrics", ("logged_in", "cluster"))
 async def cluster_state(call: Authenticated) -> Response:
     """How many slots of which agent each run holds, to be joined with the metrics of host exporters."""
     measures = Measures("cluster")

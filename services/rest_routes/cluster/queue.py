@@ -45,7 +45,7 @@ class StatsQuery(QueryModel):
     resource_pools: list[str] = NOTHING
 
 
-@router.get("/resource-pools")
+@router.get("/resource-pools", ("logged_in", "cluster"))
 async def pools(call: Authenticated, query: FromQuery[PoolsQuery]) -> Response:
     """All pools with the counts of their queues, optionally only those bound to no workspace."""
     rows = await call.peers.pools()
@@ -90,21 +90,21 @@ async def _estimates(call: UserCall, rows: list[Job]) -> dict[str, Any]:
     }
 
 
-@router.get("/job-queues", **page_schema("jobs", records.Job))
+@router.get("/job-queues", ("view", "listed"), **page_schema("jobs", records.Job))
 async def queue(call: Authenticated, query: FromQuery[JobsQuery]) -> Response:
     """The jobs, in queue order."""
     page, pagination = await _jobs(call, query)
     return call.answer({"jobs": page, "pagination": pagination})
 
 
-@router.get("/job-queues-v2")
+@router.get("/job-queues-v2", ("view", "listed"))
 async def queue_v2(call: Authenticated, query: FromQuery[JobsQuery]) -> Response:
     """The jobs in queue order, each wrapped in `full`."""
     page, pagination = await _jobs(call, query)
     return call.answer({"jobs": [{"full": entry} for entry in page], "pagination": pagination})
 
 
-@router.get("/job-queues/stats")
+@router.get("/job-queues/stats", ("logged_in", "cluster"))
 async def stats(call: Authenticated, query: FromQuery[StatsQuery]) -> Response:
     """The number of waiting and running jobs per pool."""
     wanted = query.resource_pools
@@ -132,7 +132,7 @@ class QueuePreview(TypedDict):
     startsIn: float | None
 
 
-@router.post("/job-queues/preview", **response_schema(QueuePreview))
+@router.post("/job-queues/preview", ("view", "listed"), reads=True, **response_schema(QueuePreview))
 async def preview(call: Authenticated, body: QueueUpdate) -> Response:
     """Preview a change without making it: which jobs would start, and which would be preempted for it.
 
@@ -156,7 +156,7 @@ async def preview(call: Authenticated, body: QueueUpdate) -> Response:
     )
 
 
-@router.post("/job-queues")
+@router.post("/job-queues", ("control", "body"))
 async def update(call: Authenticated, body: QueueUpdates) -> Response:
     """Apply changes in order. Failures are reported together; the other changes stay (scheduling spec, 6)."""
     refusals = []

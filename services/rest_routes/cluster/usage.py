@@ -41,7 +41,7 @@ async def _allocations_since(call: UserCall, since: float) -> list[Allocation]:
     return allocations
 
 
-@router.get("/cluster/slots")
+@router.get("/cluster/slots", ("logged_in", "cluster"))
 async def strips(call: Authenticated, query: FromQuery[DaysQuery]) -> Response:
     """What ran on each slot in recent days."""
     allocations = await _allocations_since(call, _since(query, 1))
@@ -54,7 +54,7 @@ async def strips(call: Authenticated, query: FromQuery[DaysQuery]) -> Response:
     )
 
 
-@router.get("/cluster/usage")
+@router.get("/cluster/usage", ("read_log", "cluster"))
 async def by_day(call: Authenticated, query: FromQuery[DaysQuery]) -> Response:
     """Slot hours by day, user and label."""
     # Whole days (UTC), the first one, too.
@@ -64,7 +64,7 @@ async def by_day(call: Authenticated, query: FromQuery[DaysQuery]) -> Response:
     return call.answer({"usage": daily_usage})
 
 
-@router.get("/cluster/use")
+@router.get("/cluster/use", ("logged_in", "cluster"))
 async def use(call: Authenticated) -> Response:
     """The processors, memory and GPUs that runs use, as last sampled by the workers."""
     state, visibility = call.catalogue.state, call.visibility
@@ -77,7 +77,7 @@ async def use(call: Authenticated) -> Response:
     )
 
 
-@router.get("/cluster/away")
+@router.get("/cluster/away", ("logged_in", "cluster"))
 async def away(call: Authenticated, query: FromQuery[DaysQuery]) -> Response:
     """Workers that left or were lost in recent days."""
     since = _since(query, 7)

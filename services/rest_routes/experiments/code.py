@@ -42,13 +42,13 @@ def _context(call: UserCall, experiment_id: int) -> Context:
     return context
 
 
-@router.get("/experiments/{experiment_id}/model_def")
+@router.get("/experiments/{experiment_id}/model_def", ("view", "experiment"))
 async def model_def(call: Authenticated, experiment_id: int) -> Response:
     """The submitted code, as a tar.gz in base64."""
     return await _download(call, _context(call, experiment_id), _as_json, media_type="application/json")
 
 
-@root.get("/experiments/{experiment_id}/model_def")
+@root.get("/experiments/{experiment_id}/model_def", ("view", "experiment"))
 async def download(call: Authenticated, experiment_id: int) -> Response:
     """The submitted code, as a tar.gz file."""
     context = _context(call, experiment_id)
@@ -102,14 +102,14 @@ async def _as_json(threads: Executor, file: BinaryIO) -> AsyncIterator[bytes]:
     yield b'"}'
 
 
-@router.get("/experiments/{experiment_id}/file_tree")
+@router.get("/experiments/{experiment_id}/file_tree", ("view", "experiment"))
 async def file_tree(call: Authenticated, experiment_id: int) -> Response:
     """All files and directories, nested."""
     tree = await _run_job(call, _context(call, experiment_id), TREE, None)
     return call.answer({"files": msgspec.Raw(tree)})
 
 
-@router.post("/experiments/{experiment_id}/file")
+@router.post("/experiments/{experiment_id}/file", ("view", "experiment"), reads=True)
 async def file(call: Authenticated, experiment_id: int, body: FilePath) -> Response:
     """One file, in base64."""
     context = _context(call, experiment_id)

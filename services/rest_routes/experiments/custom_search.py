@@ -34,7 +34,7 @@ INACTIVE_ID = -1
 Object = dict[str, Any]
 
 
-@router.get("/experiments/{experiment_id}/searcher_events")
+@router.get("/experiments/{experiment_id}/searcher_events", ("view", "experiment"))
 async def events(call: Authenticated, experiment_id: int) -> Response:
     """All unanswered events. If there are none, waits up to a minute for the first one."""
     call.catalogue.experiment(experiment_id)
@@ -96,7 +96,7 @@ _EVENTS: dict[str, Callable[[Object], Object]] = {
 }
 
 
-@router.post("/experiments/{experiment_id}/searcher_operations")
+@router.post("/experiments/{experiment_id}/searcher_operations", ("control", "experiment"))
 async def post(call: Authenticated, experiment_id: int) -> Response:
     """Submit operations for an event. They answer that event and all events before it."""
     body = await call.json()

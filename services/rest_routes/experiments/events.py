@@ -41,7 +41,7 @@ class EventsQuery(StepsQuery):
     owner: str = ""
 
 
-@router.get("/events")
+@router.get("/events", ("read_log", "cluster"))
 async def events(call: Authenticated, query: FromQuery[EventsQuery]) -> Response:
     """The newest events before a position, oldest first, optionally of one owner."""
     owner = query.owner
@@ -52,7 +52,7 @@ async def events(call: Authenticated, query: FromQuery[EventsQuery]) -> Response
     return call.answer({"steps": [step_json(step) for step in explanation.steps], "more": explanation.more})
 
 
-@router.get("/events/{position}")
+@router.get("/events/{position}", ("read_log", "cluster"))
 async def event(call: Authenticated, position: int) -> Response:
     """One event: as a sentence, as logged but without secrets, and the steps that led to it."""
     reader = log_reader(call)
@@ -83,7 +83,7 @@ def _masked(value: Any) -> Any:
     }
 
 
-@router.get("/experiments/{experiment_id}/timeline")
+@router.get("/experiments/{experiment_id}/timeline", ("view", "experiment"))
 async def timeline(call: Authenticated, experiment_id: int) -> Response:
     """How an experiment spent its time, with the total seconds of each activity."""
     call.catalogue.experiment(experiment_id)

@@ -67,7 +67,7 @@ class ExperimentsQuery(Paged, Users):
     lean: Flag = False
 
 
-@router.post("/experiments")
+@router.post("/experiments", ("create", "body"))
 async def create(call: Authenticated) -> Response:
     """Validate a configuration and a context, and create an experiment from them."""
     return await submit_experiment(call, "")
@@ -138,7 +138,7 @@ async def _waiting_reason(call: UserCall, record: Experiment) -> str:
     return next(iter(reasons.values()), "")
 
 
-@router.get("/experiments", **page_schema("experiments", Shape))
+@router.get("/experiments", ("view", "listed"), **page_schema("experiments", Shape))
 async def list_experiments(call: Authenticated, query: FromQuery[ExperimentsQuery]) -> Response:
     """A page of experiments (REST spec, 3.2). Our addition `lean` leaves out their configurations."""
     experiment_filter, sort, window = _filter(call, query), query.sort_by, query.window
@@ -211,7 +211,7 @@ async def _by_progress(call: UserCall, experiment_filter: ExperimentFilter, wind
     return IdPage(ids[part.start : part.end], part)
 
 
-@router.get("/experiments/{experiment_id}", **response_schema(OneExperiment))
+@router.get("/experiments/{experiment_id}", ("view", "experiment"), **response_schema(OneExperiment))
 async def get(call: Authenticated, experiment_id: int) -> Response:
     """One experiment, with its place in the queue while it has one."""
     answer = {"experiment": await show(call, experiment_id)}
@@ -227,31 +227,31 @@ async def _change(call: UserCall, experiment_id: int, action: Action) -> Respons
     return call.answer({})
 
 
-@router.post("/experiments/{experiment_id}/activate")
+@router.post("/experiments/{experiment_id}/activate", ("control", "experiment"))
 async def activate(call: Authenticated, experiment_id: int) -> Response:
     """Activate an experiment."""
     return await _change(call, experiment_id, "activate")
 
 
-@router.post("/experiments/{experiment_id}/pause")
+@router.post("/experiments/{experiment_id}/pause", ("control", "experiment"))
 async def pause(call: Authenticated, experiment_id: int) -> Response:
     """Pause an experiment. Its trials may save checkpoints first."""
     return await _change(call, experiment_id, "pause")
 
 
-@router.post("/experiments/{experiment_id}/cancel")
+@router.post("/experiments/{experiment_id}/cancel", ("control", "experiment"))
 async def cancel(call: Authenticated, experiment_id: int) -> Response:
     """Cancel an experiment. Its trials may save checkpoints first."""
     return await _change(call, experiment_id, "cancel")
 
 
-@router.post("/experiments/{experiment_id}/kill")
+@router.post("/experiments/{experiment_id}/kill", ("control", "experiment"))
 async def kill(call: Authenticated, experiment_id: int) -> Response:
     """Kill an experiment immediately."""
     return await _change(call, experiment_id, "kill")
 
 
-@router.get("/experiments/{experiment_id}/searcher/best_searcher_validation_metric")
+@router.get("/experiments/{experiment_id}/searcher/best_searcher_validation_metric", ("view", "experiment"))
 async def best_metric(call: Authenticated, experiment_id: int) -> Response:
     """The best searcher metric so far, or 404 if there is none."""
     best = call.catalogue.experiment(experiment_id).best_metric

@@ -30,13 +30,13 @@ async def _preview_search(call: UserCall, config: Any, seed: int | None = None) 
         return whole, await call.peers.query(queries.PreviewSearch(whole))
 
 
-@router.get("/experiment-config/fields")
+@router.get("/experiment-config/fields", ("logged_in", "cluster"))
 async def fields(call: Authenticated) -> Response:
     """Every field of a configuration with its type, default and allowed values, for editors."""
     return call.answer({"fields": [msgspec.to_builtins(field) for field in expconf.outline()]})
 
 
-@router.post("/preview-hp-search")
+@router.post("/preview-hp-search", ("logged_in", "cluster"), reads=True)
 async def preview(call: Authenticated) -> Response:
     """The trials that a search would create, with the operations of each."""
     body = await call.json()
@@ -48,7 +48,7 @@ async def preview(call: Authenticated) -> Response:
     return call.answer({"simulation": shown})
 
 
-@router.get("/experiments/{experiment_id}/rungs")
+@router.get("/experiments/{experiment_id}/rungs", ("view", "experiment"))
 async def rungs(call: Authenticated, experiment_id: int) -> Response:
     """Which trials a halving search promoted and stopped, and at which value (our addition)."""
     call.catalogue.experiment(experiment_id)
@@ -72,7 +72,7 @@ def _operations(lengths: list[int]) -> list[dict[str, Any]]:
     return [operation for pair in pairs for operation in pair]
 
 
-@root.post("/searcher/preview")
+@root.post("/searcher/preview", ("logged_in", "cluster"), reads=True)
 async def preview_in_short(call: Authenticated) -> Response:
     """The older form of the preview: `{"results": {"4 V 16 V": 1}}`, with a V for each validation."""
     _, rows = await _preview_search(call, await call.json())

@@ -40,7 +40,7 @@ _JOB_FIELDS = {
 }
 
 
-@router.patch("/experiments/{experiment_id}")
+@router.patch("/experiments/{experiment_id}", ("edit", "experiment"))
 async def revise(call: Authenticated, experiment_id: int) -> Response:
     """Change an experiment while it exists. All changes are validated before any is applied."""
     experiment = call.catalogue.experiment(experiment_id)
@@ -104,25 +104,25 @@ def _snake(name: str) -> str:
 
 
 # Before the route with an id, which would otherwise match.
-@router.delete("/experiments/delete")
+@router.delete("/experiments/delete", ("delete", "body"))
 async def delete_many(call: Authenticated, body: Bulk) -> Response:
     """Delete several experiments. The deletion continues after the answer."""
     return await _change_all(call, body, "delete")
 
 
-@router.delete("/experiments/{experiment_id}")
+@router.delete("/experiments/{experiment_id}", ("delete", "experiment"))
 async def delete(call: Authenticated, experiment_id: int) -> Response:
     """Delete an experiment with its checkpoints, metrics and logs. This continues after the answer."""
     return await _change(call, experiment_id, "delete")
 
 
-@router.post("/experiments/{experiment_id}/archive")
+@router.post("/experiments/{experiment_id}/archive", ("control", "experiment"))
 async def archive(call: Authenticated, experiment_id: int) -> Response:
     """Archive an experiment, which hides it from the default lists."""
     return await _change(call, experiment_id, "archive")
 
 
-@router.post("/experiments/{experiment_id}/unarchive")
+@router.post("/experiments/{experiment_id}/unarchive", ("control", "experiment"))
 async def unarchive(call: Authenticated, experiment_id: int) -> Response:
     """Unarchive an experiment."""
     return await _change(call, experiment_id, "unarchive")
@@ -149,7 +149,7 @@ async def _change(call: UserCall, experiment_id: int, action: Action) -> Respons
     return call.answer({})
 
 
-@router.post("/experiments/move")
+@router.post("/experiments/move", ("control", "body"))
 async def move_many(call: Authenticated, body: BulkMove) -> Response:
     """Move several experiments to another project."""
 
@@ -160,7 +160,7 @@ async def move_many(call: Authenticated, body: BulkMove) -> Response:
     return await _command_all(call, body, command)
 
 
-@router.post("/experiments/{experiment_id}/move")
+@router.post("/experiments/{experiment_id}/move", ("control", "experiment"))
 async def move(call: Authenticated, experiment_id: int, body: ExperimentMove) -> Response:
     """Move an experiment to another project."""
     project_id = body.destination_project_id
@@ -174,7 +174,8 @@ def _add_bulk(action: Action) -> None:
         return await _change_all(call, body, action)
 
     change_all.__doc__ = f"{action.capitalize()} experiments, given by ids or filters."
-    router.add_api_route(f"/experiments/{action}", change_all, methods=["POST"], name=f"{action} many")
+    path = f"/experiments/{action}"
+    router.add_api_route(path, change_all, ("control", "body"), methods=["POST"], name=f"{action} many")
 
 
 for _action in BULK_ACTIONS:

@@ -59,7 +59,7 @@ class SearchQuery(Paged, ProjectQuery):
     lean: Flag = False
 
 
-@router.get("/experiments-search", **response_schema(FoundExperiments))
+@router.get("/experiments-search", ("view", "listed"), **response_schema(FoundExperiments))
 async def find(call: Authenticated, query: FromQuery[SearchQuery]) -> Response:
     """A page of experiments that match a filter, each with its best trial.
 
@@ -125,14 +125,14 @@ def _values(lookup: Lookup, wanted: list[str], id: int) -> dict[str, Any]:
     return {name: lookup[name].get(id) for name in wanted}
 
 
-@router.get("/experiment/labels")
+@router.get("/experiment/labels", ("view", "listed"))
 async def labels(call: Authenticated, query: FromQuery[ProjectQuery]) -> Response:
     """All labels of experiments, most used first."""
     used = call.catalogue.labels.count(call.catalogue.state, _projects(call, query.project_id))
     return call.answer({"labels": sorted(used, key=lambda label: (-used[label], label))})
 
 
-@router.get("/projects/{id}/columns", **response_schema(ColumnsThere))
+@router.get("/projects/{id}/columns", ("view", "project"), **response_schema(ColumnsThere))
 async def columns(call: Authenticated, id: int) -> Response:
     """The columns by which a project's experiments can be filtered and sorted. Id 0 means all projects.
 
@@ -165,7 +165,7 @@ def _newest_ids(call: UserCall, project_id: int) -> list[int]:
     return list(islice(ids, MAX_EXPERIMENTS))
 
 
-@router.get("/projects/{id}/experiments/metric-ranges")
+@router.get("/projects/{id}/experiments/metric-ranges", ("view", "project"))
 async def metric_ranges(call: Authenticated, id: int) -> Response:
     """The range of each metric column in the newest experiments of a project."""
     state = call.catalogue.state

@@ -30,20 +30,20 @@ MAX_NAME_LENGTH = 1000
 router = Routes()
 
 
-@router.put("/experiments/by-external-id/{external_id:path}")
+@router.put("/experiments/by-external-id/{external_id:path}", ("create", "body"))
 async def put_experiment(call: Authenticated, external_id: str) -> Response:
     """Return the experiment with that external id, or create it as POST /experiments does."""
     _check_name(external_id)
     return await experiments.submit_experiment(call, external_id)
 
 
-@router.post("/trials")
+@router.post("/trials", ("speak", "body"))
 async def create(call: Authenticated, body: NewTrial) -> Response:
     """Create a trial of an unmanaged experiment."""
     return await _create(call, body, str(uuid.uuid4()))
 
 
-@router.put("/trials")
+@router.put("/trials", ("speak", "body"))
 async def put(call: Authenticated, body: TrialPut) -> Response:
     """Return the trial with that external id in its experiment, or create it."""
     external = body.external_trial_id
@@ -89,7 +89,7 @@ async def _show(call: UserCall, trial: Trial) -> Response:
     return call.answer({"trial": shown})
 
 
-@router.post("/trials/{trial_id}/start")
+@router.post("/trials/{trial_id}/start", ("speak", "trial"))
 async def start(call: Authenticated, trial_id: int, body: TrialStart) -> Response:
     """Start a run of a trial. With `resume`, it continues from the trial's latest checkpoint."""
     call.catalogue.trial(trial_id)
@@ -104,7 +104,7 @@ async def start(call: Authenticated, trial_id: int, body: TrialStart) -> Respons
     )
 
 
-@router.patch("/trials/{trial_id}")
+@router.patch("/trials/{trial_id}", ("speak", "trial"))
 async def patch(call: Authenticated, trial_id: int, body: TrialPatch) -> Response:
     """Report that the script is alive, or how it ended."""
     witness = Witness(call, trial_id)

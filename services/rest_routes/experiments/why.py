@@ -35,7 +35,7 @@ class WhyQuery(StepsQuery):
     all: Flag = False
 
 
-@router.get("/why/{kind}/{id}")
+@router.get("/why/{kind}/{id}", ("view", "listed"))
 async def why(call: Authenticated, kind: str, id: str, query: FromQuery[WhyQuery]) -> Response:
     """The chain of causes, newest first. With `all`, the full story before a position, oldest first."""
     reader = log_reader(call)

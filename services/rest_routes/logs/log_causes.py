@@ -23,13 +23,13 @@ NO_RANK = -1
 router = Routes()
 
 
-@router.get("/trials/{trial_id}/logs/cause")
+@router.get("/trials/{trial_id}/logs/cause", ("view", "trial"))
 async def of_trial(call: Authenticated, trial_id: int) -> Response:
     """Which rank failed first in the latest run with an error. Null if no line is an error."""
     return call.answer({"cause": await _cause(call, call.catalogue.trial(trial_id).task_id)})
 
 
-@router.get("/tasks/{task_id}/logs/cause")
+@router.get("/tasks/{task_id}/logs/cause", ("view", "task"))
 async def of_task(call: Authenticated, task_id: str) -> Response:
     """Which rank failed first in the latest run with an error. Null if no line is an error."""
     if call.catalogue.trial_of_task(task_id) is None:

@@ -38,7 +38,7 @@ class LogFileQuery(LinesQuery, Limited):
     """Query parameters of a log as a file."""
 
 
-@router.get("/trials/{trial_id}/logs/page")
+@router.get("/trials/{trial_id}/logs/page", ("view", "trial"))
 async def page_of_trial(call: Authenticated, trial_id: int, query: FromQuery[LogPageQuery]) -> Response:
     """Lines after or before a line, or from a number on. Long lines are cut unless `whole` is set.
 
@@ -48,7 +48,7 @@ async def page_of_trial(call: Authenticated, trial_id: int, query: FromQuery[Log
     return await _page(call, call.catalogue.trial(trial_id).task_id, query)
 
 
-@router.get("/tasks/{task_id}/logs/page")
+@router.get("/tasks/{task_id}/logs/page", ("view", "task"))
 async def page_of_task(call: Authenticated, task_id: str, query: FromQuery[LogPageQuery]) -> Response:
     """Lines after or before a line, or from a number on. Long lines are cut unless `whole` is set.
 
@@ -58,25 +58,25 @@ async def page_of_task(call: Authenticated, task_id: str, query: FromQuery[LogPa
     return await _page(call, _existing_task_id(call, task_id), query)
 
 
-@router.get("/trials/{trial_id}/logs/summary")
+@router.get("/trials/{trial_id}/logs/summary", ("view", "trial"))
 async def summary_of_trial(call: Authenticated, trial_id: int) -> Response:
     """The number of lines, the values by which they can be filtered, and where they show a failure."""
     return await _summary(call, call.catalogue.trial(trial_id).task_id)
 
 
-@router.get("/tasks/{task_id}/logs/summary")
+@router.get("/tasks/{task_id}/logs/summary", ("view", "task"))
 async def summary_of_task(call: Authenticated, task_id: str) -> Response:
     """The number of lines, the values by which they can be filtered, and where they show a failure."""
     return await _summary(call, _existing_task_id(call, task_id))
 
 
-@router.get("/trials/{trial_id}/logs/download")
+@router.get("/trials/{trial_id}/logs/download", ("view", "trial"))
 async def file_of_trial(call: Authenticated, trial_id: int, query: FromQuery[LogFileQuery]) -> Response:
     """All matching lines, as a text file."""
     return await _file(call, call.catalogue.trial(trial_id).task_id, f"trial-{trial_id}", query)
 
 
-@router.get("/tasks/{task_id}/logs/download")
+@router.get("/tasks/{task_id}/logs/download", ("view", "task"))
 async def file_of_task(call: Authenticated, task_id: str, query: FromQuery[LogFileQuery]) -> Response:
     """All matching lines, as a text file."""
     return await _file(call, _existing_task_id(call, task_id), f"task-{task_id}", query)

@@ -34,14 +34,14 @@ class LogStreamQuery(LinesQuery, Limited):
     follow: Flag = False
 
 
-@router.get("/trials/{trial_id}/logs")
+@router.get("/trials/{trial_id}/logs", ("view", "trial"))
 async def of_trial(call: Authenticated, trial_id: int, query: FromQuery[LogStreamQuery]) -> Response:
     """A trial's log lines. With `follow`, the stream continues until the trial has ended."""
     task_id = call.catalogue.trial(trial_id).task_id
     return _stream(call, task_id, trial_id, trial_ended(trial_id), query)
 
 
-@router.get("/tasks/{task_id}/logs")
+@router.get("/tasks/{task_id}/logs", ("view", "task"))
 async def of_task(call: Authenticated, task_id: str, query: FromQuery[LogStreamQuery]) -> Response:
     """A task's log lines. With `follow`, the stream continues until the task has ended."""
     trial = call.catalogue.trial_of_task(task_id)
@@ -49,14 +49,14 @@ async def of_task(call: Authenticated, task_id: str, query: FromQuery[LogStreamQ
     return _stream(call, task_id, None, end_fact, query)
 
 
-@router.get("/trials/{trial_id}/logs/fields")
+@router.get("/trials/{trial_id}/logs/fields", ("view", "trial"))
 async def fields_of_trial(call: Authenticated, trial_id: int, query: FromQuery[Followed]) -> Response:
     """The values by which a trial's log can be filtered, updated with `follow` until it has ended."""
     task_id = call.catalogue.trial(trial_id).task_id
     return _fields(call, task_id, trial_ended(trial_id), query)
 
 
-@router.get("/tasks/{task_id}/logs/fields")
+@router.get("/tasks/{task_id}/logs/fields", ("view", "task"))
 async def fields_of_task(call: Authenticated, task_id: str, query: FromQuery[Followed]) -> Response:
     """The values by which a task's log can be filtered, updated with `follow` until it has ended."""
     trial = call.catalogue.trial_of_task(task_id)

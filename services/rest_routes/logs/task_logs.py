@@ -45,7 +45,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     source: Name | None = None
 
 
-@root.post("/task-logs")
+@root.post("/task-logs", ("speak", "body"))
 async def ship(call: Authenticated) -> Response:
     """Store a list of log lines.
 

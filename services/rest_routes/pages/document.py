@@ -13,13 +13,13 @@ router = Routes()
 root = Routes()
 
 
-@router.get("/openapi.json")
+@router.get("/openapi.json", ("anybody", "cluster"))
 async def openapi(call: Anybody) -> Response:
     """The OpenAPI document of this API."""
     return call.answer(document(call.request.app))
 
 
-@root.get("/docs")
+@root.get("/docs", ("anybody", "cluster"))
 async def page(call: Anybody) -> Response:
     """A page to read and search the OpenAPI document."""
     return HTMLResponse(plain_page("api.html"))

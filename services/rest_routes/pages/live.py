@@ -26,7 +26,7 @@ class LiveQuery(QueryModel):
     after: Integer = -1
 
 
-@router.get("/live")
+@router.get("/live", ("view", "listed"))
 async def live(call: Authenticated, query: FromQuery[LiveQuery]) -> Response:
     """Server-sent events that name which of `topics` have changed: `experiments`, `trial.12.series`, ...
 

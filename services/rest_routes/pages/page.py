@@ -48,13 +48,13 @@ async def _live_fragment(call: ApiCall) -> str:
     return status_page.fragment(state, visibility, await call.peers.progress(open_ids), problems)
 
 
-@root.get("/det/live")
+@root.get("/det/live", ("logged_in", "cluster"))
 async def live(call: Authenticated) -> Response:
     """The part of the status page that changes."""
     return HTMLResponse(await _live_fragment(call), headers=HEADERS)
 
 
-@root.get("/det/assets/{name}")
+@root.get("/det/assets/{name}", ("anybody", "cluster"))
 async def asset(call: Anybody, name: str) -> Response:
     """A file of the web UI. Its name contains a digest of its content, so it may be cached forever."""
     if _NAME.fullmatch(name) is None:
@@ -89,9 +89,9 @@ def _asset(path: Path, encoding_name: str) -> tuple[bytes, str]:
     return gzip.compress(content, mtime=0), "gzip"
 
 
-@root.get("/")
-@root.get("/det")
-@root.get("/det/{rest:path}")
+@root.get("/", ("anybody", "cluster"))
+@root.get("/det", ("anybody", "cluster"))
+@root.get("/det/{rest:path}", ("anybody", "cluster"))
 async def page(call: Anybody) -> Response:
     """The page for every address in the web UI. Its script reads the address."""
     index = BUILT / "index.html"
@@ -121,4 +121,4 @@ async def _moved(call: Anybody) -> Response:
 
 for _place in UNPREFIXED_PATHS:
     for _path in (f"/{_place}", f"/{_place}/{{rest:path}}"):
-        root.add_api_route(_path, _moved, methods=["GET"], include_in_schema=False)
+        root.add_api_route(_path, _moved, ("anybody", "cluster"), methods=["GET"], include_in_schema=False)

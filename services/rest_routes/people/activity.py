@@ -43,7 +43,7 @@ class RecentQuery(QueryModel):
     """Maximum number of projects; 0 for all that are remembered."""
 
 
-@router.post("/users/activity")
+@router.post("/users/activity", ("own_account", "cluster"))
 async def view(call: Authenticated, body: ActivityBody) -> Response:
     """Remember that the user opened a project."""
     if body.activity_type != "ACTIVITY_TYPE_GET" or body.entity_type != "ENTITY_TYPE_PROJECT":
@@ -54,7 +54,7 @@ async def view(call: Authenticated, body: ActivityBody) -> Response:
     return call.answer({})
 
 
-@router.get("/user/projects/activity", **response_schema(RecentProjects))
+@router.get("/user/projects/activity", ("logged_in", "cluster"), **response_schema(RecentProjects))
 async def recent(call: Authenticated, query: FromQuery[RecentQuery]) -> Response:
     """The projects that the user opened last, newest first. Deleted and hidden ones are left out."""
     if query.limit < 0:

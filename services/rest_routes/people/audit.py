@@ -48,7 +48,7 @@ class AuditExportQuery(AuditQuery):
     format: str = "csv"
 
 
-@router.get("/master/audit")
+@router.get("/master/audit", ("read_log", "cluster"))
 async def entries(call: Authenticated, query: FromQuery[AuditPageQuery]) -> Response:
     """Commands and what they changed, newest first.
 
@@ -65,7 +65,7 @@ async def entries(call: Authenticated, query: FromQuery[AuditPageQuery]) -> Resp
     return call.answer({"entries": [_shown(row) for row in rows[:limit]], "more": len(rows) > limit})
 
 
-@router.get("/master/audit/export")
+@router.get("/master/audit/export", ("read_log", "cluster"))
 async def export(call: Authenticated, query: FromQuery[AuditExportQuery]) -> Response:
     """All matching entries, oldest first, as CSV or as one JSON object per line."""
     name = query.format

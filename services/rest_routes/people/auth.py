@@ -18,7 +18,7 @@ from services.web.routes import Routes
 router = Routes()
 
 
-@router.post("/auth/login")
+@router.post("/auth/login", ("anybody", "cluster"))
 async def log_in(call: Anybody, body: Login) -> Response:
     """Log in: the token of a new session, in the answer and as a cookie."""
     sent = body.password if body.is_hashed else passwords.client_hash(body.password)
@@ -30,15 +30,15 @@ async def log_in(call: Anybody, body: Login) -> Response:
     return answer
 
 
-@router.get("/auth/user")
-@router.get("/me", **response_schema(Me))
+@router.get("/auth/user", ("logged_in", "cluster"))
+@router.get("/me", ("logged_in", "cluster"), **response_schema(Me))
 async def who_am_i(call: Authenticated) -> Response:
     """The user who owns the token, and what this user may do (our addition)."""
     allowed = access_of(Directory(call.catalogue.state), call.session().user)
     return call.answer({"user": user(call.user), "access": access(allowed)})
 
 
-@router.post("/auth/logout")
+@router.post("/auth/logout", ("logged_in", "cluster"))
 async def log_out(call: Authenticated) -> Response:
     """Close the session. From then on, every replica refuses its token.
 

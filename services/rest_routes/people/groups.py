@@ -20,14 +20,14 @@ from services.web.routes import Routes
 router = Routes()
 
 
-@router.post("/groups")
+@router.post("/groups", ("administer_users", "cluster"))
 async def create(call: Authenticated, body: GroupBody) -> Response:
     """Create a group."""
     command = SetGroup(name=body.name or "", add=tuple(body.add_users), user=call.user.username)
     return _answer(call, await call.create(command))
 
 
-@router.get("/groups")
+@router.get("/groups", ("logged_in", "cluster"))
 async def list_groups(call: Authenticated, query: FromQuery[Paged]) -> Response:
     """All groups, by id (our addition)."""
     state = call.catalogue.state
@@ -36,7 +36,7 @@ async def list_groups(call: Authenticated, query: FromQuery[Paged]) -> Response:
     return call.answer({"groups": shown, "pagination": pagination})
 
 
-@router.post("/groups/search")
+@router.post("/groups/search", ("logged_in", "cluster"), reads=True)
 async def search(call: Authenticated, body: GroupSearch) -> Response:
     """Groups by id: those with exactly this name, or those that a user belongs to."""
     state = call.catalogue.state
@@ -47,13 +47,13 @@ async def search(call: Authenticated, body: GroupSearch) -> Response:
     return call.answer({"groups": shown, "pagination": pagination})
 
 
-@router.get("/groups/{group_id}")
+@router.get("/groups/{group_id}", ("logged_in", "cluster"))
 async def get(call: Authenticated, group_id: int) -> Response:
     """A group and its members."""
     return _answer(call, group_id)
 
 
-@router.put("/groups/{group_id}")
+@router.put("/groups/{group_id}", ("administer_users", "cluster"))
 async def change(call: Authenticated, group_id: int, body: GroupBody) -> Response:
     """Rename a group, add members and remove members."""
     both = set(body.add_users) & set(body.remove_users)
@@ -68,7 +68,7 @@ async def change(call: Authenticated, group_id: int, body: GroupBody) -> Respons
     return _answer(call, group_id)
 
 
-@router.delete("/groups/{group_id}")
+@router.delete("/groups/{group_id}", ("administer_users", "cluster"))
 async def remove(call: Authenticated, group_id: int) -> Response:
     """Delete a group and its role assignments."""
     await call.peers.command(RemoveGroup(group_id=group_id, user=call.user.username))

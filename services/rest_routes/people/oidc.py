@@ -70,7 +70,7 @@ HEADERS = {
 }
 
 
-@router.get("/auth/oidc/start")
+@router.get("/auth/oidc/start", ("anybody", "cluster"))
 async def start(call: Anybody, query: FromQuery[StartQuery]) -> Response:
     """Redirect to the provider. `return` is where to come back to; `port` and `challenge` are for `det`."""
     try:
@@ -99,7 +99,7 @@ async def start(call: Anybody, query: FromQuery[StartQuery]) -> Response:
     return answer
 
 
-@router.get("/auth/oidc/callback")
+@router.get("/auth/oidc/callback", ("anybody", "cluster"))
 async def callback(call: Anybody, query: FromQuery[CallbackQuery]) -> Response:
     """Complete a sign-in when the browser returns from the provider."""
     try:
@@ -121,7 +121,7 @@ async def callback(call: Anybody, query: FromQuery[CallbackQuery]) -> Response:
     return answer
 
 
-@router.post("/auth/oidc/token")
+@router.post("/auth/oidc/token", ("anybody", "cluster"))
 async def token(call: Anybody, body: TicketBody) -> Response:
     """Exchange a ticket for the session's token. For the command that started the sign-in."""
     key = call.backend.token_key

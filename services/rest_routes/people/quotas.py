@@ -20,7 +20,7 @@ from services.web.routes import Routes
 router = Routes()
 
 
-@router.get("/quotas")
+@router.get("/quotas", ("logged_in", "cluster"))
 async def list_quotas(call: Authenticated, query: FromQuery[Paged]) -> Response:
     """The quotas that apply to the user, with current usage. Administrators see all quotas."""
     state, id = call.catalogue.state, call.user.id
@@ -41,7 +41,7 @@ async def list_quotas(call: Authenticated, query: FromQuery[Paged]) -> Response:
     return call.answer({"quotas": shown, "pagination": pagination})
 
 
-@router.put("/quotas/{holder}")
+@router.put("/quotas/{holder}", ("administer_cluster", "cluster"))
 async def set_quota(call: Authenticated, holder: str, body: QuotaBody) -> Response:
     """Set the limits of `user-<id>`, `group-<id>` or `workspace-<id>`. Missing or null means no limit."""
     limits = body.model_dump()
@@ -58,7 +58,7 @@ async def set_quota(call: Authenticated, holder: str, body: QuotaBody) -> Respon
     )
 
 
-@router.delete("/quotas/{holder}")
+@router.delete("/quotas/{holder}", ("administer_cluster", "cluster"))
 async def remove_quota(call: Authenticated, holder: str) -> Response:
     """Remove a quota."""
     await call.peers.command(SetQuota(holder=holder, user=call.user.username))

@@ -29,7 +29,7 @@ router = Routes()
 HolderGrants = list[tuple[str, Grant]]
 
 
-@router.get("/permissions/summary")
+@router.get("/permissions/summary", ("logged_in", "cluster"))
 async def summary(call: Authenticated) -> Response:
     """The user's own roles, held directly and through groups."""
     state, id = call.catalogue.state, call.user.id
@@ -37,19 +37,19 @@ async def summary(call: Authenticated) -> Response:
     return call.answer({"roles": present.roles_of(grants), "assignments": present.scopes(grants)})
 
 
-@router.get("/roles")
+@router.get("/roles", ("logged_in", "cluster"))
 async def list_roles(call: Authenticated) -> Response:
     """All roles (our addition)."""
     return call.answer({"roles": [present.role(name) for name in ROLE_IDS]})
 
 
-@router.post("/roles/search")
+@router.post("/roles/search", ("logged_in", "cluster"), reads=True)
 async def search(call: Authenticated, body: RoleSearch) -> Response:
     """All roles."""
     return _page(call, list(ROLE_IDS), body)
 
 
-@router.post("/roles/search/by-assignability")
+@router.post("/roles/search/by-assignability", ("logged_in", "cluster"), reads=True)
 async def assignable(call: Authenticated, body: RoleSearch) -> Response:
     """The roles that can be assigned in a workspace, or in the whole cluster."""
     names = [name for name in ROLE_IDS if not body.workspace_id or name not in CLUSTER_ROLES]
@@ -61,7 +61,7 @@ def _page(call: UserCall, names: list[Role], body: RoleSearch) -> Response:
     return call.answer({"roles": [present.role(name) for name in page], "pagination": pagination})
 
 
-@router.post("/roles/search/by-ids")
+@router.post("/roles/search/by-ids", ("logged_in", "cluster"), reads=True)
 async def by_ids(call: Authenticated, body: RoleIds) -> Response:
     """Some roles with their assignments."""
     state = call.catalogue.state
@@ -76,7 +76,7 @@ async def by_ids(call: Authenticated, body: RoleIds) -> Response:
     return call.answer({"roles": roles})
 
 
-@router.get("/roles/search/by-user/{user_id}")
+@router.get("/roles/search/by-user/{user_id}", ("logged_in", "cluster"))
 async def by_user(call: Authenticated, user_id: int) -> Response:
     """The roles of a user, held directly and through groups."""
     state = call.catalogue.state
@@ -86,7 +86,7 @@ async def by_user(call: Authenticated, user_id: int) -> Response:
     return call.answer({"roles": [present.role_with_assignments(state, name, visible) for name in names]})
 
 
-@router.get("/roles/search/by-group/{group_id}")
+@router.get("/roles/search/by-group/{group_id}", ("logged_in", "cluster"))
 async def by_group(call: Authenticated, group_id: int) -> Response:
     """The roles of a group."""
     state = call.catalogue.state
@@ -106,7 +106,7 @@ class NameQuery(QueryModel):
     """A part of the name of a group or user."""
 
 
-@router.get("/roles/workspace/{workspace_id}")
+@router.get("/roles/workspace/{workspace_id}", ("view", "workspace"))
 async def in_workspace(call: Authenticated, workspace_id: int, query: FromQuery[NameQuery]) -> Response:
     """The role assignments of a workspace."""
     state = call.catalogue.state
@@ -129,14 +129,14 @@ async def in_workspace(call: Authenticated, workspace_id: int, query: FromQuery[
     )
 
 
-@router.post("/roles/add-assignments")
+@router.post("/roles/add-assignments", ("assign_roles", "body"))
 async def add(call: Authenticated, body: AssignmentsBody) -> Response:
     """Assign roles: all of them, or none."""
     await call.peers.command(AssignRoles(add=_assignments(body), user=call.user.username))
     return call.answer({})
 
 
-@router.post("/roles/remove-assignments")
+@router.post("/roles/remove-assignments", ("assign_roles", "body"))
 async def remove(call: Authenticated, body: AssignmentsBody) -> Response:
     """Remove role assignments: all of them, or none."""
     await call.peers.command(AssignRoles(remove=_assignments(body), user=call.user.username))

@@ -29,7 +29,7 @@ class TokensQuery(QueryModel):
     username: str = ""
 
 
-@router.get("/users/{user_id}/sessions")
+@router.get("/users/{user_id}/sessions", ("own_account", "user"))
 async def list_sessions(call: Authenticated, user_id: int) -> Response:
     """A user's sessions, newest first. Those of other users are for administrators."""
     _check_owner(call, user_id)
@@ -46,7 +46,7 @@ async def list_sessions(call: Authenticated, user_id: int) -> Response:
     return call.answer({"sessions": shown})
 
 
-@router.delete("/users/{user_id}/sessions")
+@router.delete("/users/{user_id}/sessions", ("own_account", "user"))
 async def revoke_others(call: Authenticated, user_id: int) -> Response:
     """Close all sessions of a user except the current one."""
     _check_owner(call, user_id)
@@ -58,7 +58,7 @@ async def revoke_others(call: Authenticated, user_id: int) -> Response:
     return call.answer({"revoked": len(session_ids)})
 
 
-@router.delete("/users/{user_id}/sessions/{session_id}")
+@router.delete("/users/{user_id}/sessions/{session_id}", ("own_account", "user"))
 async def revoke_session(call: Authenticated, user_id: int, session_id: str) -> Response:
     """Close one session. Its token is refused from now on."""
     _check_owner(call, user_id)
@@ -73,7 +73,7 @@ async def _close(call: UserCall, id: str) -> None:
     await call.peers.command(CloseSession(session_id=id, user=call.user.username, revoked=True))
 
 
-@router.get("/tokens")
+@router.get("/tokens", ("own_account", "cluster"))
 async def list_tokens(call: Authenticated, query: FromQuery[TokensQuery]) -> Response:
     """The user's API tokens or, for administrators, those of another user (`userId`, `username`)."""
     owner = _token_owner(call, query.user_id, query.username)
@@ -84,7 +84,7 @@ async def list_tokens(call: Authenticated, query: FromQuery[TokensQuery]) -> Res
     return call.answer({"tokenInfo": [access_token(api_token) for api_token in api_tokens]})
 
 
-@router.post("/tokens")
+@router.post("/tokens", ("own_account", "cluster"))
 async def create_token(call: Authenticated, body: TokenBody) -> Response:
     """Create an API token for oneself. The token is shown only in this answer."""
     owner = call.require_login()
@@ -106,7 +106,7 @@ async def create_token(call: Authenticated, body: TokenBody) -> Response:
     return call.answer({"token": token, "tokenInfo": access_token(made) if made is not None else None})
 
 
-@router.delete("/tokens/{token_id}")
+@router.delete("/tokens/{token_id}", ("own_account", "cluster"))
 async def revoke_token(call: Authenticated, token_id: str) -> Response:
     """Revoke an API token: one's own, or any as an administrator."""
     api_token = call.catalogue.state.tokens.get(token_id)

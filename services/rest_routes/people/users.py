@@ -41,7 +41,7 @@ class UsersQuery(Paged):
     sort_by: Annotated[str, enum_value("SORT_BY_", SORTS)] = "ID"
 
 
-@router.get("/users", **page_schema("users", records.User))
+@router.get("/users", ("logged_in", "cluster"), **page_schema("users", records.User))
 async def list_users(call: Authenticated, query: FromQuery[UsersQuery]) -> Response:
     """All users; if no order is given, by id."""
     part = query.name.lower()
@@ -56,7 +56,7 @@ async def list_users(call: Authenticated, query: FromQuery[UsersQuery]) -> Respo
     return call.answer({"users": page, "pagination": pagination})
 
 
-@router.post("/users")
+@router.post("/users", ("administer_users", "cluster"))
 async def create(call: Authenticated, body: UserCreation) -> Response:
     """Create a user. For administrators."""
     new_user = body.user
@@ -76,7 +76,7 @@ async def create(call: Authenticated, body: UserCreation) -> Response:
     return _answer(call, id)
 
 
-@router.get("/users/setting")
+@router.get("/users/setting", ("logged_in", "cluster"))
 async def settings(call: Authenticated) -> Response:
     """The user's stored settings of pages."""
     user_settings = call.catalogue.state.settings.get(call.user.id)
@@ -90,7 +90,7 @@ async def settings(call: Authenticated) -> Response:
     )
 
 
-@router.post("/users/setting")
+@router.post("/users/setting", ("own_account", "cluster"))
 async def keep_settings(call: Authenticated, body: SettingsBody) -> Response:
     """Store settings of the user. Older ones with the same path and key are replaced."""
     body_settings = [*body.settings, *([body.setting] if body.setting is not None else [])]
@@ -98,7 +98,7 @@ async def keep_settings(call: Authenticated, body: SettingsBody) -> Response:
     return await _store_settings(call, settings, forget=False)
 
 
-@router.post("/users/setting/reset")
+@router.post("/users/setting/reset", ("own_account", "cluster"))
 async def forget_settings(call: Authenticated) -> Response:
     """Delete all settings of the user."""
     return await _store_settings(call, (), forget=True)
@@ -110,19 +110,19 @@ async def _store_settings(call: UserCall, settings: tuple[Setting, ...], *, forg
     return call.answer({})
 
 
-@router.get("/users/{username}/by-username")
+@router.get("/users/{username}/by-username", ("logged_in", "cluster"))
 async def by_username(call: Authenticated, username: str) -> Response:
     """One user, by name."""
     return call.answer({"user": user(users.by_name(call.catalogue.state, username))})
 
 
-@router.get("/users/{user_id}", **record_schema("user", records.User))
+@router.get("/users/{user_id}", ("logged_in", "cluster"), **record_schema("user", records.User))
 async def by_id(call: Authenticated, user_id: int) -> Response:
     """One user, by id."""
     return _answer(call, user_id)
 
 
-@router.patch("/users/{user_id}")
+@router.patch("/users/{user_id}", ("own_account", "user"))
 async def change(call: Authenticated, user_id: int, body: UserBody) -> Response:
     """Change the given fields of a user. For administrators, except one's own display name and password."""
     users.by_id(call.catalogue.state, user_id)
@@ -140,7 +140,7 @@ async def change(call: Authenticated, user_id: int, body: UserBody) -> Response:
     return _answer(call, user_id)
 
 
-@router.post("/users/{user_id}/password")
+@router.post("/users/{user_id}/password", ("own_account", "user"))
 async def set_password(call: Authenticated, user_id: int) -> Response:
     """Set one's own password or, as an administrator, another user's. Existing sessions end.
 

@@ -53,7 +53,7 @@ class PreemptionQuery(QueryModel):
     timeout_seconds: Integer = 60
 
 
-@router.get("/allocations/{allocation_id}/signals/preemption")
+@router.get("/allocations/{allocation_id}/signals/preemption", ("speak", "run"))
 async def preemption(call: Authenticated, allocation_id: str, query: FromQuery[PreemptionQuery]) -> Response:
     """Whether the allocation should leave. Answers when it should, or after at most `timeout_seconds`."""
     allocation_id = _live_allocation(call, allocation_id).id
@@ -72,7 +72,7 @@ async def preemption(call: Authenticated, allocation_id: str, query: FromQuery[P
     return call.answer({"preempt": allocation is not None and allocation.asked_to_leave})
 
 
-@router.post("/allocations/{allocation_id}/signals/ack_preemption")
+@router.post("/allocations/{allocation_id}/signals/ack_preemption", ("speak", "run"))
 async def acknowledge(call: Authenticated, allocation_id: str) -> Response:
     """Announce that the coming exit is intended. The fact is stored before the answer."""
     allocation = _live_allocation(call, allocation_id)
@@ -83,7 +83,7 @@ async def acknowledge(call: Authenticated, allocation_id: str) -> Response:
     return call.answer({})
 
 
-@router.post("/allocations/{allocation_id}/signals/pending_preemption")
+@router.post("/allocations/{allocation_id}/signals/pending_preemption", ("speak", "run"))
 async def leave_soon(call: Authenticated, allocation_id: str) -> Response:
     """Report that the host wants the allocation to leave.
 
@@ -94,7 +94,7 @@ async def leave_soon(call: Authenticated, allocation_id: str) -> Response:
     return call.answer({})
 
 
-@router.post("/allocations/{allocation_id}/proxy_address")
+@router.post("/allocations/{allocation_id}/proxy_address", ("speak", "run"))
 async def answers_at(call: Authenticated, allocation_id: str, body: ProxyAddress) -> Response:
     """Report where the task serves HTTP. The gateway forwards `/proxy/<task id>/` there."""
     _live_allocation(call, allocation_id)
@@ -104,7 +104,7 @@ async def answers_at(call: Authenticated, allocation_id: str, body: ProxyAddress
     return call.answer({})
 
 
-@router.post("/allocations/{allocation_id}/resources/{resources_id}/daemon")
+@router.post("/allocations/{allocation_id}/resources/{resources_id}/daemon", ("speak", "run"))
 async def daemon(call: Authenticated, allocation_id: str, resources_id: str) -> Response:
     """Mark a member as a daemon, which serves the other members and ends with them.
 
@@ -116,7 +116,7 @@ async def daemon(call: Authenticated, allocation_id: str, resources_id: str) -> 
     return call.answer({})
 
 
-@router.get("/allocations/{allocation_id}/resources/{resources_id}/rendezvous")
+@router.get("/allocations/{allocation_id}/resources/{resources_id}/rendezvous", ("speak", "run"))
 async def rendezvous(call: Authenticated, allocation_id: str, resources_id: str) -> Response:
     """The addresses of all members, once all of them have started."""
     allocation = _live_allocation(call, allocation_id)
@@ -152,13 +152,13 @@ def _rank(allocation: Allocation, resources_id: str) -> int:
     raise not_found("resources", resources_id)
 
 
-@router.post("/allocations/{allocation_id}/all_gather")
+@router.post("/allocations/{allocation_id}/all_gather", ("speak", "run"))
 async def all_gather(call: Authenticated, allocation_id: str, body: AllGather) -> Response:
     """The data of all members, in the same order for each, once all of them have sent theirs."""
     return await _gather(call, allocation_id, body)
 
 
-@router.post("/allocations/{allocation_id}/notify_container_running")
+@router.post("/allocations/{allocation_id}/notify_container_running", ("speak", "run"))
 async def container_runs(call: Authenticated, allocation_id: str, body: ContainerRunning) -> Response:
     """Report that a member's container is running; returns the data of all members once all are."""
     return await _gather(call, allocation_id, body)
@@ -211,8 +211,8 @@ def _gathered_data(state: State, allocation_id: str, request_id: str) -> list[An
     return [state.shares[share_key(allocation_id, number)].data for number in numbers]
 
 
-@router.post("/allocations/{allocation_id}/ready")
-@router.post("/allocations/{allocation_id}/waiting")
+@router.post("/allocations/{allocation_id}/ready", ("speak", "run"))
+@router.post("/allocations/{allocation_id}/waiting", ("speak", "run"))
 async def is_there(call: Authenticated, allocation_id: str) -> Response:
     """Report that a process is ready or waiting.
 

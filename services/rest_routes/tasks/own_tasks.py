@@ -186,13 +186,19 @@ def _add(kind: OwnKind) -> None:
         await call.peers.command(ChangeJob(experiment_id=owner, priority=body.priority, user=user))
         return _shown(call, kind, id)
 
-    router.add_api_route(path, start, methods=["POST"], name=f"start a {noun}")
+    router.add_api_route(path, start, ("create_task", "body"), methods=["POST"], name=f"start a {noun}")
     shape = page_schema(f"{noun}s", records.Task)
-    router.add_api_route(path, list_all, methods=["GET"], name=f"list {noun}s", **shape)
-    router.add_api_route(f"{path}/{{id}}", get, methods=["GET"], name=f"get a {noun}")
-    router.add_api_route(f"{path}/{{id}}/kill", kill, methods=["POST"], name=f"kill a {noun}")
+    router.add_api_route(path, list_all, ("view", "listed"), methods=["GET"], name=f"list {noun}s", **shape)
+    router.add_api_route(f"{path}/{{id}}", get, ("view", "task"), methods=["GET"], name=f"get a {noun}")
     router.add_api_route(
-        f"{path}/{{id}}/set_priority", set_priority, methods=["POST"], name=f"set the priority of a {noun}"
+        f"{path}/{{id}}/kill", kill, ("control_task", "task"), methods=["POST"], name=f"kill a {noun}"
+    )
+    router.add_api_route(
+        f"{path}/{{id}}/set_priority",
+        set_priority,
+        ("control_task", "task"),
+        methods=["POST"],
+        name=f"set the priority of a {noun}",
     )
 
 
@@ -200,7 +206,7 @@ for _kind in NOUNS:
     _add(_kind)
 
 
-@router.put("/notebooks/{id}/report_idle")
+@router.put("/notebooks/{id}/report_idle", ("control_task", "task"))
 async def report_idle(call: Authenticated, id: str, body: IdleReport) -> Response:
     """Report whether a notebook is in use. One that is idle for its whole `idle_timeout` is stopped."""
     notebook = _find(call.catalogue.state, "NOTEBOOK", id)

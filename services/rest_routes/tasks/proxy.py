@@ -46,8 +46,10 @@ a byte now and then, which the timeouts of single steps would never do.
 """
 
 
-@root.api_route("/proxy/{task_id}", methods=METHODS, include_in_schema=False)
-@root.api_route("/proxy/{task_id}/{rest:path}", methods=METHODS, include_in_schema=False)
+@root.api_route("/proxy/{task_id}", ("view", "page"), reads=True, methods=METHODS, include_in_schema=False)
+@root.api_route(
+    "/proxy/{task_id}/{rest:path}", ("view", "page"), reads=True, methods=METHODS, include_in_schema=False
+)
 async def forward(call: Anybody, task_id: str, rest: str = "") -> Response:
     """Forward a request to the task, and return its answer."""
     request = call.request
@@ -75,7 +77,7 @@ async def forward(call: Anybody, task_id: str, rest: str = "") -> Response:
     return _redirect_to_page(user_call, task_id, path)
 
 
-@root.get("/det/interactive/{task_id}/{rest:path}")
+@root.get("/det/interactive/{task_id}/{rest:path}", ("anybody", "cluster"))
 async def of_older_clients(call: Anybody, task_id: str, rest: str) -> Response:
     """Redirect the address that 0.25 clients print for a notebook; `rest` is the page's name."""
     return RedirectResponse(f"/proxy/{quote(task_id, safe='')}/")

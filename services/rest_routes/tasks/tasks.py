@@ -18,7 +18,7 @@ router = Routes()
 root = Routes()
 
 
-@router.get("/tasks")
+@router.get("/tasks", ("view", "listed"))
 async def list_tasks(call: Authenticated) -> Response:
     """Waiting and running allocations."""
     ranks = await call.peers.queue_order()
@@ -32,14 +32,14 @@ def _visible_summaries(call: UserCall, summaries: dict[str, Any]) -> dict[str, A
     return {id: summaries[id] for id in visibility.filter_visible(visibility.includes_run, summaries)}
 
 
-@root.get("/tasks")
+@root.get("/tasks", ("view", "listed"))
 async def list_raw(call: Authenticated) -> Response:
     """Waiting and running allocations in the older form: a map, in snake_case."""
     ranks = await call.peers.queue_order()
     return call.answer(_visible_summaries(call, task.raw_summaries(call.catalogue.state, ranks)))
 
 
-@router.get("/tasks/count")
+@router.get("/tasks/count", ("view", "listed"))
 async def count(call: Authenticated) -> Response:
     """The number of waiting and running tasks, by kind."""
     state, visibility = call.catalogue.state, call.visibility
@@ -49,7 +49,7 @@ async def count(call: Authenticated) -> Response:
     return call.answer({f"{noun}s": live[kind] for kind, noun in NOUNS.items()})
 
 
-@router.get("/tasks/{task_id}")
+@router.get("/tasks/{task_id}", ("view", "task"))
 async def get(call: Authenticated, task_id: str) -> Response:
     """One task with its runs."""
     runs = runs_of(call, task_id)

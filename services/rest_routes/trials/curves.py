@@ -77,7 +77,7 @@ class SampleQuery(MetricQuery, WindowQuery):
     max_trials: Integer = 0
 
 
-@router.get("/trials/time-series")
+@router.get("/trials/time-series", ("view", "listed"))
 async def time_series(call: Authenticated, query: FromQuery[CurvesQuery]) -> Response:
     """Curves of trials. A long curve is downsampled, keeping the extremes of each interval and both ends."""
     ids = list(dict.fromkeys(query.trial_ids))
@@ -113,7 +113,7 @@ def _names(query: CurvesQuery) -> list[tuple[str | None, list[str]]]:
     return list(names_by_group.items())
 
 
-@router.get("/experiments/{experiment_id}/validation-history")
+@router.get("/experiments/{experiment_id}/validation-history", ("view", "experiment"))
 async def validation_history(call: Authenticated, experiment_id: int) -> Response:
     """The best searcher metric of an experiment over time."""
     smaller = call.catalogue.experiment(experiment_id).smaller_is_better
@@ -125,7 +125,7 @@ async def validation_history(call: Authenticated, experiment_id: int) -> Respons
     return call.answer({"validationHistory": shown})
 
 
-@router.get("/experiments/metrics-stream/metric-names")
+@router.get("/experiments/metrics-stream/metric-names", ("view", "listed"))
 async def metric_names(call: Authenticated, query: FromQuery[MetricNamesQuery]) -> Response:
     """The names of the metrics of experiments."""
     ids = query.ids
@@ -149,7 +149,7 @@ def _metric(query: MetricQuery) -> tuple[str, str]:
     return query.metric_group or VALIDATION, query.metric_name
 
 
-@router.get("/experiments/{experiment_id}/metrics-stream/batches")
+@router.get("/experiments/{experiment_id}/metrics-stream/batches", ("view", "experiment"))
 async def batches(call: Authenticated, experiment_id: int, query: FromQuery[MetricQuery]) -> Response:
     """The batches at which a metric was reported."""
     call.catalogue.experiment(experiment_id)
@@ -161,7 +161,7 @@ async def batches(call: Authenticated, experiment_id: int, query: FromQuery[Metr
     return call.stream(stream_changes(call, ask, experiments_ended([experiment_id]), period_s(query)))
 
 
-@router.get("/experiments/{experiment_id}/metrics-stream/trials-snapshot")
+@router.get("/experiments/{experiment_id}/metrics-stream/trials-snapshot", ("view", "experiment"))
 async def snapshot(call: Authenticated, experiment_id: int, query: FromQuery[SnapshotQuery]) -> Response:
     """The values of a metric in all trials at about the same batch."""
     call.catalogue.experiment(experiment_id)
@@ -190,7 +190,7 @@ def _snapshot_row(call: UserCall, trial_curve: Curve, name: str) -> dict[str, An
     }
 
 
-@router.get("/experiments/{experiment_id}/metrics-stream/trials-sample")
+@router.get("/experiments/{experiment_id}/metrics-stream/trials-sample", ("view", "experiment"))
 async def sample(call: Authenticated, experiment_id: int, query: FromQuery[SampleQuery]) -> Response:
     """Curves of the best trials, and which trials entered or left the sample."""
     call.catalogue.experiment(experiment_id)

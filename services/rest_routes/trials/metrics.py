@@ -40,19 +40,19 @@ async def _stream(call: UserCall, ids: list[int], group: str | None) -> Response
     return call.stream(pages())
 
 
-@router.get("/trials/metrics/trial_metrics")
+@router.get("/trials/metrics/trial_metrics", ("view", "listed"))
 async def of_group(call: Authenticated, query: FromQuery[GroupQuery]) -> Response:
     """Reports of one group, or of all groups."""
     return await _stream(call, query.trial_ids, query.metric_group or None)
 
 
-@router.get("/trials/metrics/training_metrics")
+@router.get("/trials/metrics/training_metrics", ("view", "listed"))
 async def training(call: Authenticated, query: FromQuery[ReportsQuery]) -> Response:
     """Training reports."""
     return await _stream(call, query.trial_ids, "training")
 
 
-@router.get("/trials/metrics/validation_metrics")
+@router.get("/trials/metrics/validation_metrics", ("view", "listed"))
 async def validation(call: Authenticated, query: FromQuery[ReportsQuery]) -> Response:
     """Validation reports."""
     return await _stream(call, query.trial_ids, VALIDATION)

@@ -58,7 +58,7 @@ class Batches(Body):
     batches: list[Batch] = Field(default_factory=list, max_length=1000)
 
 
-@router.post("/trials/profiler/metrics")
+@router.post("/trials/profiler/metrics", ("speak", "body"))
 async def report(call: Authenticated, body: Batches) -> Response:
     """Store points of series, for the current run of each trial."""
     for batch in body.batches:
@@ -103,7 +103,7 @@ class SeriesQuery(QueryModel):
     kind: str = Field("", alias="labels.metricType")
 
 
-@router.get("/trials/{trial_id}/profiler/available_series")
+@router.get("/trials/{trial_id}/profiler/available_series", ("view", "trial"))
 async def available(call: Authenticated, trial_id: int, query: FromQuery[Followed]) -> Response:
     """The available series; with `follow`, updated until the trial has ended."""
     call.catalogue.trial(trial_id)
@@ -126,7 +126,7 @@ def _labels(trial_id: int, kind: str, name: str) -> dict[str, Any]:
     return {"trialId": trial_id, "name": name, "agentId": "", "gpuUuid": "", "metricType": kind}
 
 
-@router.get("/trials/{trial_id}/profiler/metrics")
+@router.get("/trials/{trial_id}/profiler/metrics", ("view", "trial"))
 async def series(call: Authenticated, trial_id: int, query: FromQuery[SeriesQuery]) -> Response:
     """The reported points of the series with `labels.name` and `labels.metricType`."""
     call.catalogue.trial(trial_id)

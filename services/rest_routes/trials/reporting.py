@@ -44,7 +44,7 @@ class GroupedMetrics(Body):
     group: str = ""
 
 
-@router.post("/trials/{trial_id}/metrics")
+@router.post("/trials/{trial_id}/metrics", ("speak", "trial"))
 async def report(call: Authenticated, trial_id: int, body: GroupedMetrics) -> Response:
     """Report metrics of any group."""
     if not body.group:
@@ -52,13 +52,13 @@ async def report(call: Authenticated, trial_id: int, body: GroupedMetrics) -> Re
     return await _report(call, trial_id, body.group, body.metrics)
 
 
-@router.post("/trials/{trial_id}/training_metrics")
+@router.post("/trials/{trial_id}/training_metrics", ("speak", "trial"))
 async def report_training(call: Authenticated, trial_id: int, body: TrialMetrics) -> Response:
     """Report training metrics."""
     return await _report(call, trial_id, "training", body)
 
 
-@router.post("/trials/{trial_id}/validation_metrics")
+@router.post("/trials/{trial_id}/validation_metrics", ("speak", "trial"))
 async def report_validation(call: Authenticated, trial_id: int, body: TrialMetrics) -> Response:
     """Report validation metrics."""
     return await _report(call, trial_id, "validation", body)

@@ -49,7 +49,7 @@ class Runner(Body):
     state: str = ""
 
 
-@router.get("/trials/{trial_id}/searcher/operation")
+@router.get("/trials/{trial_id}/searcher/operation", ("speak", "trial"))
 async def operation(call: Authenticated, trial_id: int) -> Response:
     """The trial's current operation."""
     witness = Witness(call, trial_id)
@@ -60,7 +60,7 @@ async def operation(call: Authenticated, trial_id: int) -> Response:
     return call.answer({"op": shown, "completed": completed})
 
 
-@router.post("/trials/{trial_id}/searcher/completed_operation")
+@router.post("/trials/{trial_id}/searcher/completed_operation", ("speak", "trial"))
 async def complete(call: Authenticated, trial_id: int, body: CompletedOperation) -> Response:
     """Complete an operation with its searcher metric. Answers once the search method has reacted."""
     witness = Witness(call, trial_id)
@@ -105,7 +105,7 @@ async def _wait_for_searcher(call: UserCall, trial_id: int, seq: int) -> None:
         )
 
 
-@router.post("/trials/{trial_id}/progress")
+@router.post("/trials/{trial_id}/progress", ("speak", "trial"))
 async def progress(call: Authenticated, trial_id: int) -> Response:
     """Report progress of the operation: a bare number, in the searcher's unit."""
     witness, units = Witness(call, trial_id), await call.json()
@@ -117,7 +117,7 @@ async def progress(call: Authenticated, trial_id: int) -> Response:
     return call.answer({})
 
 
-@router.post("/trials/{trial_id}/early_exit")
+@router.post("/trials/{trial_id}/early_exit", ("speak", "trial"))
 async def exit_early(call: Authenticated, trial_id: int, body: EarlyExit) -> Response:
     """Report that the script gives up the trial. Repeats have no effect."""
     witness = Witness(call, trial_id)
@@ -128,7 +128,7 @@ async def exit_early(call: Authenticated, trial_id: int, body: EarlyExit) -> Res
     return call.answer({})
 
 
-@router.post("/trials/{trial_id}/runner/metadata")
+@router.post("/trials/{trial_id}/runner/metadata", ("speak", "trial"))
 async def describe_runner(call: Authenticated, trial_id: int, body: Runner) -> Response:
     """Set a short text about what the script is doing."""
     witness = Witness(call, trial_id)

@@ -44,7 +44,7 @@ class ExportQuery(Grouped):
 NAMES = {"trial_id": "trialId", "non_finite": "nonFinite"}
 
 
-@router.get("/series")
+@router.get("/series", ("view", "listed"))
 async def series(call: Authenticated, query: FromQuery[SeriesQuery]) -> Response:
     """Curves of trials in at most `width` buckets each, over batches, epoch, time or any metric.
 
@@ -79,7 +79,7 @@ async def series(call: Authenticated, query: FromQuery[SeriesQuery]) -> Response
     return call.answer({"series": shown_series})
 
 
-@router.get("/trials/{trial_id}/metrics/export")
+@router.get("/trials/{trial_id}/metrics/export", ("view", "trial"))
 async def export(call: Authenticated, trial_id: int, query: FromQuery[ExportQuery]) -> Response:
     """Export a trial's reports as one table: CSV, or Parquet if pyarrow is installed."""
     trial = call.catalogue.trial(trial_id)

@@ -53,7 +53,7 @@ class SourcesQuery(QueryModel):
     trial_source_info_type: Annotated[str, enum_value(PREFIX, KINDS)] = ""
 
 
-@router.post("/trial-source-info")
+@router.post("/trial-source-info", ("speak", "body"))
 async def report(call: Authenticated, body: SourceReport) -> Response:
     """Record that a trial judges a checkpoint or trains it further."""
     source = body.trial_source_info
@@ -78,7 +78,7 @@ async def report(call: Authenticated, body: SourceReport) -> Response:
     return call.answer({"trialId": source.trial_id, "checkpointUuid": source.checkpoint_uuid})
 
 
-@router.get("/checkpoints/{uuid}/trial-source-info-metrics")
+@router.get("/checkpoints/{uuid}/trial-source-info-metrics", ("view", "checkpoint"))
 async def of_checkpoint(call: Authenticated, uuid: str, query: FromQuery[SourcesQuery]) -> Response:
     """The trials that use a checkpoint, oldest first, and what they reported."""
     if uuid not in call.catalogue.state.checkpoints:
@@ -86,7 +86,7 @@ async def of_checkpoint(call: Authenticated, uuid: str, query: FromQuery[Sources
     return await _answer(call, query, _using(call, uuid))
 
 
-@router.get("/models/{name}/versions/{number}/trial-source-info-metrics")
+@router.get("/models/{name}/versions/{number}/trial-source-info-metrics", ("view", "model"))
 async def of_version(call: Authenticated, name: str, number: int, query: FromQuery[SourcesQuery]) -> Response:
     """The trials that use a version of a model as such, and what they reported."""
     version = find_version(call.catalogue.state, name, number)

@@ -33,7 +33,7 @@ class TrialsQuery(Paged):
     lean: Flag = False
 
 
-@router.get("/experiments/{experiment_id}/trials", **page_schema("trials", Shape))
+@router.get("/experiments/{experiment_id}/trials", ("view", "experiment"), **page_schema("trials", Shape))
 async def of_experiment(call: Authenticated, experiment_id: int, query: FromQuery[TrialsQuery]) -> Response:
     """A page of an experiment's trials. Our addition `lean` leaves out the statistics of metrics."""
     smaller = call.catalogue.experiment(experiment_id).smaller_is_better
@@ -72,21 +72,21 @@ async def show(call: UserCall, records: Sequence[Trial], of: State | None = None
     ]
 
 
-@router.get("/trials/{trial_id}", **record_schema("trial", Shape))
+@router.get("/trials/{trial_id}", ("view", "trial"), **record_schema("trial", Shape))
 async def get(call: Authenticated, trial_id: int) -> Response:
     """One trial."""
     (shown,) = await show(call, [call.catalogue.trial(trial_id)])
     return call.answer({"trial": shown})
 
 
-@router.post("/trials/{trial_id}/kill")
+@router.post("/trials/{trial_id}/kill", ("control", "trial"))
 async def kill(call: Authenticated, trial_id: int) -> Response:
     """Kill a trial immediately. Its experiment continues."""
     await call.peers.command(KillTrial(trial_id=trial_id, user=call.user.username))
     return call.answer({})
 
 
-@router.get("/trials/{trial_id}/workloads")
+@router.get("/trials/{trial_id}/workloads", ("view", "trial"))
 async def list_workloads(call: Authenticated, trial_id: int, query: FromQuery[WorkloadsQuery]) -> Response:
     """A trial's training reports, validations and checkpoints."""
     page, pagination = await workloads(call, call.catalogue.trial(trial_id), query)

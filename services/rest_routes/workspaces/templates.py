@@ -40,7 +40,7 @@ class TemplatesQuery(Paged):
     sort_by: Annotated[str, enum_value("SORT_BY_", ("NAME",))] = "NAME"
 
 
-@router.get("/templates", **page_schema("templates", records.Template))
+@router.get("/templates", ("view", "listed"), **page_schema("templates", records.Template))
 async def templates(call: Authenticated, query: FromQuery[TemplatesQuery]) -> Response:
     """All templates, by name."""
     part = query.name.lower()
@@ -67,7 +67,7 @@ def _template(call: UserCall, name: str) -> dict[str, Any]:
     return {"template": _shown(stored_template)}
 
 
-@router.get("/templates/{name:path}", **record_schema("template", records.Template))
+@router.get("/templates/{name:path}", ("view", "template"), **record_schema("template", records.Template))
 async def template(call: Authenticated, name: str) -> Response:
     """One template."""
     return call.answer(_template(call, name))
@@ -101,25 +101,25 @@ async def _set(
     return call.answer(_template(call, await call.create(command)))
 
 
-@router.post("/templates")
+@router.post("/templates", ("edit", "body"))
 async def create(call: Authenticated, body: TemplateBody) -> Response:
     """Create a template. Its name must be new."""
     return await _set(call, body.name, body.config, False, body.workspace_id)
 
 
-@router.post("/templates/{name:path}")
+@router.post("/templates/{name:path}", ("edit", "template"))
 async def create_named(call: Authenticated, name: str, body: TemplateBody) -> Response:
     """Create a template, with the name in the address."""
     return await _set(call, name, body.config, False, body.workspace_id)
 
 
-@router.put("/templates/{name:path}")
+@router.put("/templates/{name:path}", ("edit", "template"))
 async def put(call: Authenticated, name: str, body: TemplateBody) -> Response:
     """Create a template, or replace the one of that name."""
     return await _set(call, name, body.config, None, body.workspace_id)
 
 
-@router.patch("/templates/{name:path}")
+@router.patch("/templates/{name:path}", ("edit", "template"))
 async def patch(call: Authenticated, name: str) -> Response:
     """Replace a template's configuration. The body is the configuration itself, or has it in `config`."""
     body = await call.json()
@@ -127,7 +127,7 @@ async def patch(call: Authenticated, name: str) -> Response:
     return await _set(call, name, config, True)
 
 
-@router.delete("/templates/{name:path}")
+@router.delete("/templates/{name:path}", ("edit", "template"))
 async def remove(call: Authenticated, name: str) -> Response:
     """Delete a template."""
     await call.peers.command(RemoveTemplate(name=name, user=call.user.username))

@@ -52,20 +52,22 @@ async def _all(call: UserCall) -> list[records.Webhook]:
     ]
 
 
-@router.get("/webhooks", **response_schema(AllWebhooks))
+@router.get("/webhooks", ("administer_cluster", "cluster"), **response_schema(AllWebhooks))
 async def list_webhooks(call: Authenticated) -> Response:
     """All webhooks, by id. Only administrators see them, because they contain secrets."""
     return call.answer({"webhooks": await _all(call)})
 
 
-@router.post("/webhooks", **record_schema("webhook", records.Webhook))
+@router.post("/webhooks", ("administer_cluster", "cluster"), **record_schema("webhook", records.Webhook))
 async def create(call: Authenticated, body: WebhookBody) -> Response:
     """Create a webhook: a URL that is notified when experiments change state."""
     id = await call.create(webhooks.creation_command(call.backend, body, call.user.username))
     return await _webhook(call, id)
 
 
-@router.get("/webhooks/{webhook_id}", **record_schema("webhook", records.Webhook))
+@router.get(
+    "/webhooks/{webhook_id}", ("administer_cluster", "cluster"), **record_schema("webhook", records.Webhook)
+)
 async def get(call: Authenticated, webhook_id: int) -> Response:
     """One webhook (our addition)."""
     return await _webhook(call, webhook_id)
@@ -78,14 +80,14 @@ async def _webhook(call: UserCall, id: int) -> Response:
     return call.answer({"webhook": webhook})
 
 
-@router.delete("/webhooks/{webhook_id}")
+@router.delete("/webhooks/{webhook_id}", ("administer_cluster", "cluster"))
 async def remove(call: Authenticated, webhook_id: int) -> Response:
     """Delete a webhook. Its pending deliveries are dropped."""
     await call.peers.command(RemoveWebhook(webhook_id=webhook_id, user=call.user.username))
     return call.answer({})
 
 
-@router.post("/webhooks/{webhook_id}/test", **response_schema(Tested))
+@router.post("/webhooks/{webhook_id}/test", ("administer_cluster", "cluster"), **response_schema(Tested))
 async def test(call: Authenticated, webhook_id: int) -> Response:
     """Send a test notification. Answers once it has arrived; an error says why it did not."""
     # Before the command, or the attempt may be in the log ahead of where the reading begins.
@@ -116,7 +118,11 @@ async def _first_attempt(call: UserCall, delivery_id: str, after: int) -> Delive
         raise unavailable(f"the log cannot be read just now: {error!r}; try again") from error
 
 
-@router.get("/webhooks/{webhook_id}/deliveries", **page_schema("deliveries", records.WebhookDelivery))
+@router.get(
+    "/webhooks/{webhook_id}/deliveries",
+    ("administer_cluster", "cluster"),
+    **page_schema("deliveries", records.WebhookDelivery),
+)
 async def deliveries(call: Authenticated, webhook_id: int, query: FromQuery[Paged]) -> Response:
     """A webhook's past and pending deliveries, newest first (our addition)."""
     if query.offset < 0:

@@ -12,6 +12,7 @@ from det_contracts.commands import RemoveProject, RemoveWorkspace, SetProject, S
 from det_contracts.events.gateway import Note, WorkspaceSet
 from det_contracts.problems import invalid
 from services.kit import paging
+from services.kit.authz.needs import Needs
 from services.people import users, workspace_records
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.bodies import NoteBody, NotesBody, ProjectBody, ProjectMove, WorkspaceBody
@@ -100,7 +101,7 @@ def _page(call: UserCall, query: PlacesQuery, noun: str, places: list[dict[str, 
     return call.answer({noun: page, "pagination": pagination})
 
 
-@router.get("/workspaces", **page_schema("workspaces", records.Workspace))
+@router.get("/workspaces", ("view", "listed"), **page_schema("workspaces", records.Workspace))
 async def workspaces(call: Authenticated, query: FromQuery[WorkspacesQuery]) -> Response:
     """All workspaces, pinned ones first."""
     state, viewer = call.catalogue.state, call.user.username
@@ -114,7 +115,7 @@ async def workspaces(call: Authenticated, query: FromQuery[WorkspacesQuery]) -> 
     return _page(call, query, "workspaces", shown)
 
 
-@router.post("/workspaces")
+@router.post("/workspaces", ("create_workspace", "cluster"))
 async def create_workspace(call: Authenticated, body: WorkspaceBody) -> Response:
     """Create a workspace."""
     described = await _requested_fields(call, body, None)
@@ -122,7 +123,7 @@ async def create_workspace(call: Authenticated, body: WorkspaceBody) -> Response
     return _workspace(call, await call.create(command))
 
 
-@router.get("/workspaces/{id}", **record_schema("workspace", records.Workspace))
+@router.get("/workspaces/{id}", ("view", "workspace"), **record_schema("workspace", records.Workspace))
 async def get_workspace(call: Authenticated, id: int) -> Response:
     """One workspace."""
     return _workspace(call, id)
@@ -132,7 +133,7 @@ async def _change_workspace(call: UserCall, id: int, **changes: Any) -> None:
     await call.peers.command(SetWorkspace(workspace_id=id, user=call.user.username, **changes))
 
 
-@router.patch("/workspaces/{id}")
+@router.patch("/workspaces/{id}", ("control_workspace", "workspace"))
 async def change_workspace(call: Authenticated, id: int, body: WorkspaceBody) -> Response:
     """Change a workspace's name, checkpoint storage, default pools or agent user."""
     workspace = workspace_records.workspace(call.catalogue.state, id)
@@ -181,32 +182,30 @@ def _storage(
     return sealed_storage
 
 
-@router.delete("/workspaces/{id}")
+@router.delete("/workspaces/{id}", ("control_workspace", "workspace"))
 async def remove_workspace(call: Authenticated, id: int) -> Response:
     """Delete a workspace that contains no experiments."""
     await call.peers.command(RemoveWorkspace(workspace_id=id, user=call.user.username))
     return call.answer({"completed": True})
 
 
-def _add_workspace_switch(verb: str, changes: dict[str, bool]) -> None:
+def _add_workspace_switch(verb: str, needs: Needs, changes: dict[str, bool]) -> None:
     async def switch(call: Authenticated, id: int) -> Response:
         await _change_workspace(call, id, **changes)
         return call.answer({})
 
     switch.__doc__ = f"{verb.capitalize()} a workspace."
-    router.add_api_route(f"/workspaces/{{id}}/{verb}", switch, methods=["POST"], name=f"{verb} a workspace")
+    path = f"/workspaces/{{id}}/{verb}"
+    router.add_api_route(path, switch, needs, methods=["POST"], name=f"{verb} a workspace")
 
 
-for _verb, _changes in (
-    ("archive", {"archived": True}),
-    ("unarchive", {"archived": False}),
-    ("pin", {"pinned": True}),
-    ("unpin", {"pinned": False}),
-):
-    _add_workspace_switch(_verb, _changes)
+_add_workspace_switch("archive", ("control_workspace", "workspace"), {"archived": True})
+_add_workspace_switch("unarchive", ("control_workspace", "workspace"), {"archived": False})
+_add_workspace_switch("pin", ("view", "workspace"), {"pinned": True})
+_add_workspace_switch("unpin", ("view", "workspace"), {"pinned": False})
 
 
-@router.get("/workspaces/{id}/projects", **page_schema("projects", records.Project))
+@router.get("/workspaces/{id}/projects", ("view", "workspace"), **page_schema("projects", records.Project))
 async def projects(call: Authenticated, id: int, query: FromQuery[ProjectsQuery]) -> Response:
     """The projects of a workspace."""
     state = call.catalogue.state
@@ -215,7 +214,7 @@ async def projects(call: Authenticated, id: int, query: FromQuery[ProjectsQuery]
     return _page(call, query, "projects", [present.project(project, state) for project in own])
 
 
-@router.post("/workspaces/{id}/projects")
+@router.post("/workspaces/{id}/projects", ("create_project", "workspace"))
 async def create_project(call: Authenticated, id: int, body: ProjectBody) -> Response:
     """Create a project in a workspace."""
     command = SetProject(
@@ -227,7 +226,7 @@ async def create_project(call: Authenticated, id: int, body: ProjectBody) -> Res
     return _project(call, await call.create(command))
 
 
-@router.get("/projects/{id}", **record_schema("project", records.Project))
+@router.get("/projects/{id}", ("view", "project"), **record_schema("project", records.Project))
 async def get_project(call: Authenticated, id: int) -> Response:
     """One project."""
     return _project(call, id)
@@ -239,41 +238,41 @@ async def _change_project(call: UserCall, id: int, **changes: Any) -> Response:
     return _project(call, id)
 
 
-@router.patch("/projects/{id}")
+@router.patch("/projects/{id}", ("edit_project", "project"))
 async def change_project(call: Authenticated, id: int, body: ProjectBody) -> Response:
     """Change a project's name or description."""
     return await _change_project(call, id, name=body.name, description=body.description)
 
 
-@router.delete("/projects/{id}")
+@router.delete("/projects/{id}", ("control_project", "project"))
 async def remove_project(call: Authenticated, id: int) -> Response:
     """Delete a project that contains no experiments."""
     await call.peers.command(RemoveProject(project_id=id, user=call.user.username))
     return call.answer({"completed": True})
 
 
-@router.post("/projects/{id}/archive")
+@router.post("/projects/{id}/archive", ("control_project", "project"))
 async def archive_project(call: Authenticated, id: int) -> Response:
     """Archive a project. It accepts no new experiments."""
     await _change_project(call, id, archived=True)
     return call.answer({})
 
 
-@router.post("/projects/{id}/unarchive")
+@router.post("/projects/{id}/unarchive", ("control_project", "project"))
 async def unarchive_project(call: Authenticated, id: int) -> Response:
     """Unarchive a project."""
     await _change_project(call, id, archived=False)
     return call.answer({})
 
 
-@router.post("/projects/{id}/move")
+@router.post("/projects/{id}/move", ("control_project", "project"))
 async def move_project(call: Authenticated, id: int, body: ProjectMove) -> Response:
     """Move a project to another workspace."""
     await _change_project(call, id, workspace_id=body.destination_workspace_id)
     return call.answer({})
 
 
-@router.post("/projects/{id}/notes")
+@router.post("/projects/{id}/notes", ("edit_project", "project"))
 async def add_note(call: Authenticated, id: int, body: NoteBody) -> Response:
     """Add a note to a project."""
     former_notes = workspace_records.project(call.catalogue.state, id).notes
@@ -282,7 +281,7 @@ async def add_note(call: Authenticated, id: int, body: NoteBody) -> Response:
     return _notes(call, id)
 
 
-@router.put("/projects/{id}/notes")
+@router.put("/projects/{id}/notes", ("edit_project", "project"))
 async def put_notes(call: Authenticated, id: int, body: NotesBody) -> Response:
     """Replace all notes of a project."""
     await _change_project(call, id, notes=tuple(Note(note.name, note.contents) for note in body.notes))
