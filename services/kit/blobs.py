@@ -13,7 +13,7 @@ import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
@@ -44,6 +44,12 @@ class BlobStore(Protocol):
 
     def exists(self, key: str) -> bool:
         """Whether the key is stored completely."""
+
+    def keys(self) -> set[str]:
+        """The keys of everything that is stored completely."""
+
+    def delete(self, key: str) -> None:
+        """Delete a blob. Does nothing if there is none. Only for who stores under a prefix of its own."""
 
 
 def connect(
@@ -161,6 +167,33 @@ class DirectoryBlobs:
     def exists(self, key: str) -> bool:
         return self._path(key).exists()
 
+    def keys(self) -> set[str]:
+        return {path.name for path in self._root.glob("??/*") if _KEY.fullmatch(path.name)}
+
+    def delete(self, key: str) -> None:
+        self._path(key).unlink(missing_ok=True)
+
+
+class _Body:
+    """The content of an object while it arrives. A connection that breaks off is an error of the storage."""
+
+    def __init__(self, response: Any, store: str) -> None:
+        self._response = response
+        self._store = store
+
+    def __enter__(self) -> _Body:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def read(self, size: int = -1) -> bytes:
+        with translate_s3_errors(self._store):
+            return cast(bytes, self._response.read(None if size < 0 else size))
+
+    def close(self) -> None:
+        self._response.close()
+
 
 class S3Blobs:
     """One object per blob."""
@@ -188,7 +221,8 @@ class S3Blobs:
     def open(self, key: str, offset: int = 0) -> BinaryIO:
         with translate_s3_errors(f"the blob store {self!r}"):
             try:
-                return cast(BinaryIO, self._client.get_object(self._bucket, self._name(key), offset))
+                body = self._client.get_object(self._bucket, self._name(key), offset)
+                return cast(BinaryIO, _Body(body, f"the blob store {self!r}"))
             except Exception:
                 # Some stores answer a GET for a missing object in ways that the client cannot parse.
                 if not self.exists(key):
@@ -204,6 +238,17 @@ class S3Blobs:
                     return False
                 raise
         return True
+
+    def keys(self) -> set[str]:
+        prefix = posixpath.join(self._prefix, "")
+        with translate_s3_errors(f"the blob store {self!r}"):
+            stored = self._client.list_objects(self._bucket, prefix, recursive=True)
+            names = [(item.object_name or "").removeprefix(prefix) for item in stored]
+        return {name for name in names if _KEY.fullmatch(name)}
+
+    def delete(self, key: str) -> None:
+        with translate_s3_errors(f"the blob store {self!r}"):
+            self._client.remove_object(self._bucket, self._name(key))
 
 
 @contextlib.contextmanager

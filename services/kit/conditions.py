@@ -29,6 +29,7 @@ EVENT_FAILS = "event_fails"
 DECISIONS_STAND_STILL = "decisions_stand_still"
 DISK_LOW = "disk_low"
 ARCHIVE_FAILS = "archive_fails"
+COPY_FAILS = "copy_fails"
 ENGINE_AWAY = "engine_away"
 
 NONE: Mapping[str, str] = {}
@@ -111,6 +112,10 @@ KINDS: dict[str, ConditionKind] = {
     ARCHIVE_FAILS: ConditionKind(
         "Check the archive's directory or bucket: its space, its permissions, whether it is complete. Until "
         "then nothing is removed from the broker, and everything else continues."
+    ),
+    COPY_FAILS: ConditionKind(
+        "Check the directory or bucket of STEADFAST_METRICS_STORE: its space, its permissions, whether all "
+        "objects are there. Everything else continues, but the database has no newer copy: keep it."
     ),
     ENGINE_AWAY: ConditionKind(
         "Check what runs the pool's workers: whether it answers on the provisioner's host, as its user. "

@@ -31,6 +31,7 @@ from services.kit.health_reports import publish_health
 from services.kit.job import Job
 from services.kit.lag import SAVING
 from services.kit.lease import Lease
+from services.kit.log import Log
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.kit.log_progress import ProcessProgress, serve_log_progress
 from services.kit.metric_collectors import EnvironmentMetrics
@@ -59,6 +60,17 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
+class Restoration:
+    """What a service needs to fill its database."""
+
+    owner: str
+    settings: ServiceSettings
+    database: Database
+    journal: Log
+    watch: SelfWatch
+
+
+@dataclass(frozen=True)
 class Service:
     """The parts of a service that it does not share with the others."""
 
@@ -76,6 +88,8 @@ class Service:
     """One function per query that the read model answers."""
     offloaded_queries: Mapping[type, Job] = field(default_factory=dict)
     """Slow queries that need no state; each is answered in another process."""
+    restore: Callable[[Restoration], Awaitable[bool]] | None = None
+    """Fills an empty database from elsewhere than the log, before that is read; returns whether it did."""
     background_tasks: Callable[[Parts], Awaitable[None]] | None = None
     """Coroutine run beside the runner for the life of the service: HTTP, heartbeats."""
     always_saves: bool = False
@@ -113,6 +127,12 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
         stack.callback(database.close)
         watch.set_starting("waiting for the streams of the broker")
         stream = await _open_log(service, settings, connection, database)
+        if service.restore is not None:
+            journal = log_with_archive(stream, settings)
+            owner = service.rules.owner
+            if await service.restore(Restoration(owner, settings, database, journal, watch)):
+                # Again, because the database now says which log it belongs to.
+                stream = await _open_log(service, settings, connection, database)
         replica = uuid.uuid4().hex[:8]
         lease = Lease(connection, service.rules.owner, replica, replicas=settings.stream_replicas)
         parts = _build_parts(

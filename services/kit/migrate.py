@@ -117,13 +117,31 @@ def _newest(folder: Path) -> str:
 
 
 def _upgrade(database: Database, folder: Path) -> None:
+    with database.engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(MIGRATION_LOCK)
+        upgrade(connection, folder)
+
+
+def upgrade(connection: sa.Connection, folder: Path, revision: str = "head") -> None:
+    """Bring the schema to a revision, in the transaction of the connection."""
     from alembic import command
     from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(folder))
-    with database.engine.begin() as connection:
-        if connection.dialect.name == "postgresql":
-            connection.execute(MIGRATION_LOCK)
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+    config.attributes["connection"] = connection
+    command.upgrade(config, revision)
+
+
+def recreate(connection: sa.Connection, folder: Path, revision: str) -> None:
+    """Drop all tables and create those of a revision, for rows that were stored with it."""
+    tables = sa.MetaData()
+    tables.reflect(connection)
+    tables.drop_all(connection)
+    upgrade(connection, folder, revision)
+
+
+def schema_of(connection: sa.Connection) -> str:
+    """Return the revision of an opened database."""
+    return str(connection.execute(sa.select(VERSIONS.c.version_num)).scalar_one())

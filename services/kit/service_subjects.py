@@ -88,7 +88,11 @@ OWNER_SUBJECTS = {
     subjects.ARCHIVE: [f"$JS.API.STREAM.PURGE.{subjects.CONTROL}"],
     "gateway": GATEWAY_SUBJECTS,
     **{
-        owner: ["control.metrics.trial.>", f"control.metrics.shard.{shard}.joined"]
+        owner: [
+            "control.metrics.trial.>",
+            f"control.metrics.shard.{shard}.joined",
+            f"control.metrics.database.{owner}.copied",
+        ]
         for shard, owner in enumerate(FURTHER_SHARDS, 2)
     },
 }

@@ -32,6 +32,7 @@ from services.local.home import Home
 from services.local.keys import write_keys
 from services.local.stream_copies import CannotCopy, import_stream
 
+METRICS_STORE = "STEADFAST_METRICS_STORE"
 MAX_LISTED = 5
 """Maximum number of files listed in a message."""
 
@@ -117,6 +118,9 @@ def _write_plan(home: Home, staging: Home, source: Path, manifest: Manifest, por
         plan["port"] = port
     if (source / "archive").is_dir():
         plan["settings"] = plan["settings"] | {ARCHIVE: str(home.path / "archive")}
+    if store := plan["settings"].get(METRICS_STORE):
+        # Both clusters have the same log, and each removes what its own copies do not need.
+        plan["settings"] |= {METRICS_STORE: f"{store.rstrip('/')}/restored-as-{home.name}"}
     staging.write("plan.json", plan)
 
 

@@ -18,6 +18,8 @@ from services.kit.script_requests import RecordWaiters, serve_scripts
 from services.kit.settings import BadSettings, load
 from services.metrics.answers import ANSWERS
 from services.metrics.commands import COMMANDS
+from services.metrics.copies.keeping import keep_copies
+from services.metrics.copies.restoring import restore_copy
 from services.metrics.domain import State, evolve
 from services.metrics.domain.roots import ROOTS
 from services.metrics.logs.reading import read_logs
@@ -60,6 +62,7 @@ async def _run_background_tasks(parts: Parts) -> None:
         tasks.create_task(_answer_scripts(parts, settings))
         tasks.create_task(trim_logs(parts))
         tasks.create_task(drop_points(parts))
+        tasks.create_task(keep_copies(parts))
         if settings.metrics_shards > 1:
             tasks.create_task(serve_all_shards(parts, [*READS, *ANSWERS]))
 
@@ -90,6 +93,7 @@ def service_of(settings: MetricsSettings) -> Service:
         settings=MetricsSettings,
         projection=project,
         read_model_queries=READS,
+        restore=restore_copy,
         background_tasks=_run_background_tasks,
         # One message may hold thousands of reports, each with a row of its own.
         backlog_limit=500,

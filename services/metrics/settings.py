@@ -22,6 +22,11 @@ class MetricsSettings(ServiceSettings):
     """Number of metrics processes that share the trials; it can grow, and never shrink."""
     metrics_shard: int = 1
     """Which of them this process is, counted from 1."""
+    metrics_store: str = ""
+    """Where this database is copied: an absolute directory, or s3://bucket[/prefix]; empty: nowhere. A lost
+    database is filled again from the newest copy."""
+    metrics_copy_hours: float = 6.0
+    """Longest time between two copies; shorter if REPORTS or LOGS would otherwise drop what is not copied."""
 
     def __post_init__(self) -> None:
         """Raise `BadSettings` for a number of shards that cannot be."""
@@ -33,4 +38,8 @@ class MetricsSettings(ServiceSettings):
             raise BadSettings(
                 f"STEADFAST_METRICS_SHARD={self.metrics_shard}: give a number from 1 to "
                 f"STEADFAST_METRICS_SHARDS, which is {self.metrics_shards}"
+            )
+        if self.metrics_copy_hours <= 0:
+            raise BadSettings(
+                f"STEADFAST_METRICS_COPY_HOURS={self.metrics_copy_hours:g}: must be more than 0"
             )

@@ -317,6 +317,7 @@ DESCRIBERS: dict[type, Describer] = {
     metrics.LogsTrimmed: lambda e, _: "old log lines were deleted",
     metrics.ShardsSet: lambda e, _: f"{e.shards} metrics processes share the trials from {e.first_trial} on",
     metrics.ShardJoined: lambda e, _: f"metrics process {e.shard} of {e.shards} reads its part",
+    metrics.DatabaseCopied: lambda e, _: f"the database of {e.owner} was copied to its object store",
     metrics.PointsDropped: lambda e, _: "its old curves were deleted; statistics and validations stay",
     metrics.ReportRefused: lambda e, _: (
         f"a {e.group} report of trial {e.trial_id} at step {e.steps_completed} was refused"

@@ -8,6 +8,7 @@ import os
 import threading
 
 import pytest
+from urllib3.exceptions import ProtocolError
 
 from services.kit import blobs
 from tests.fixtures.s3_server import BUCKET, KEY, SECRET, s3_server
@@ -54,6 +55,26 @@ def test_a_blob_begins_where_its_file_stands(store):
 def test_a_missing_blob_is_named(store):
     with pytest.raises(blobs.BlobMissing, match=_key(b"none")):
         store.open(_key(b"none"))
+
+
+def test_blobs_are_listed_and_deleted(store):
+    contents = [b"one", b"two", b"three"]
+    for content in contents:
+        store.put(_key(content), io.BytesIO(content))
+    assert store.keys() == set(map(_key, contents))
+    for _ in range(2):
+        store.delete(_key(b"two"))
+    assert store.keys() == {_key(b"one"), _key(b"three")}
+    assert not store.exists(_key(b"two"))
+
+
+def test_a_connection_that_breaks_off_is_an_error_of_the_storage():
+    class Broken:
+        def read(self, size):
+            raise ProtocolError("Connection broken")
+
+    with pytest.raises(OSError, match="the blob store refuses: Connection broken"):
+        blobs._Body(Broken(), "the blob store").read()
 
 
 @pytest.mark.parametrize("key", ["", "../x", "A" * 64, "a" * 63])

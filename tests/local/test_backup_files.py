@@ -11,9 +11,9 @@ from services.kit.jetstream_api import request
 from services.kit.log import Draft
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.kit.log_range import read_range
-from services.local.backup import CannotBackUp, back_up, decrypt_keys, key_box
+from services.local.backup import CannotBackUp, Manifest, back_up, decrypt_keys, key_box
 from services.local.home import Home, Plan
-from services.local.restore import verify_backup
+from services.local.restore import METRICS_STORE, _write_plan, verify_backup
 from services.local.stream_copies import CannotCopy, export_stream, import_stream
 from tests.fixtures.ports import reserved_port
 
@@ -43,6 +43,16 @@ def test_a_damaged_list_of_a_backup_is_reported(tmp_path, text):
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(CannotBackUp, match="damaged"):
         verify_backup(tmp_path)
+
+
+@pytest.mark.parametrize("place", ["/copies", "s3://bucket/copies/"])
+def test_a_restored_cluster_copies_its_metrics_elsewhere(tmp_path, place):
+    """Both have the same log, and each deletes what its own newest copy does not need."""
+    source, home, staging = (Home(name, tmp_path) for name in ("first", "second", "second.restoring"))
+    source.write_plan(Plan("first", settings={METRICS_STORE: place}))
+    manifest = Manifest(made_at=0.0, cluster="first", salt=b"", streams={}, checkpoints="/c", files={})
+    _write_plan(home, staging, source.path, manifest, None)
+    assert staging.read("plan.json")["settings"] == {METRICS_STORE: f"{place.rstrip('/')}/restored-as-second"}
 
 
 @pytest.mark.live

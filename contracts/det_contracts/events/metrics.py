@@ -97,3 +97,22 @@ class ShardJoined(msgspec.Struct, frozen=True, kw_only=True):
     """Counted from 1."""
     shards: int
     reason: str
+
+
+@event("metrics.database.copied", key="owner")
+class DatabaseCopied(msgspec.Struct, frozen=True, kw_only=True):
+    """The database of a metrics process was copied to its object store, as it was at these positions.
+
+    A process whose database is empty continues from the newest copy. Nobody else listens.
+    """
+
+    owner: str
+    copy: str
+    """SHA-256 of the object that names all others."""
+    before: str
+    """That of the copy before, of which this one uses what has not changed; empty for the first."""
+    through: dict[str, int]
+    """Position by stream."""
+    size: int
+    """Size of its objects, in bytes."""
+    reason: str
