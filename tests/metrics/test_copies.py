@@ -3,6 +3,7 @@
 import asyncio
 import os
 import random
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -12,7 +13,8 @@ from det_contracts.events.searcher import ExperimentDeleted
 from det_contracts.metrics_shards import FURTHER_SHARDS
 from det_contracts.queries import LogPage, Reports
 from services.kit.blobs import DirectoryBlobs
-from services.kit.conditions import COPY_FAILS
+from services.kit.cancellation import cancel_and_wait
+from services.kit.conditions import COPY_FAILS, Conditions
 from services.kit.host import Restoration
 from services.kit.log import FenceLost
 from services.kit.log_memory import matches
@@ -23,6 +25,7 @@ from services.kit.service_subjects import published_by
 from services.kit.settings import BadSettings, ServiceSettings
 from services.metrics.copies import pages, restoring
 from services.metrics.copies.copier import Copier, newest_copy
+from services.metrics.copies.keeping import keep_copies
 from services.metrics.copies.restoring import restore, restore_copy
 from services.metrics.copies.store import BadCopy, CopyStore, store_of
 from services.metrics.reports import chunks
@@ -416,3 +419,53 @@ def test_a_place_that_is_none_is_refused(place):
         asyncio.run(restore_copy(Beginning(place, "ftp://x").restoration))
     with pytest.raises(BadSettings, match="STEADFAST_METRICS_COPY_HOURS=0"):
         MetricsSettings(metrics_copy_hours=0)
+
+
+def test_a_copy_from_behind_the_end_of_a_stream_is_not_used(place, monkeypatch):
+    async def work():
+        monkeypatch.setattr(restoring, "RETRY_S", 0.0)
+        location = str(place.folder)
+        fill(place)
+        await place.copy()
+        place.tables.drop()
+        del place.world.streams[subjects.REPORTS][-1]
+        begun = Beginning(place, location)
+        waiting = asyncio.create_task(restore_copy(begun.restoration))
+        await until(begun.troubles)
+        assert "REPORTS ends at position 14, but the copy was taken at 15" in begun.troubles()[0]
+        await cancel_and_wait(waiting)
+        assert place.tables.database.read_sync(restoring.is_empty)
+
+    place.world.add(ExperimentDeleted(9, "DELETED", "its owner wants it"))
+    asyncio.run(work())
+
+
+def test_a_store_that_is_away_is_reported_and_copied_to_when_it_is_back(place, tmp_path):
+    async def work():
+        fill(place)
+        location = tmp_path / "mounted" / "store"
+        location.parent.write_text("not mounted yet")
+        conditions = Conditions(OWNER)
+        parts = SimpleNamespace(
+            runner=SimpleNamespace(ready=asyncio.Event(), rules=SimpleNamespace(owner=OWNER)),
+            settings=MetricsSettings(metrics_store=str(location), metrics_copy_hours=1e-6),
+            is_leader=lambda: True,
+            database=place.tables.database,
+            journal=place.log,
+            stream=place.log,
+            saver=SimpleNamespace(saved_positions=dict(place.world.at)),
+            conditions=conditions,
+        )
+        parts.runner.ready.set()
+        keeping = asyncio.create_task(keep_copies(parts))
+        await until(conditions.current)
+        (trouble,) = conditions.current()
+        assert trouble.condition == COPY_FAILS
+        assert str(location) in trouble.detail
+        location.parent.unlink()
+        await until(lambda: not conditions.current())
+        await cancel_and_wait(keeping)
+        assert (await newest_copy(place.log, OWNER)).fact.through == place.world.at
+
+    place.world.add(ExperimentDeleted(9, "DELETED", "its owner wants it"))
+    asyncio.run(work())

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import structlog
+from sqlalchemy.exc import OperationalError
 
 from services.kit import conditions
+from services.kit.database import database_message
 from services.kit.jetstream_feed import READ_ERRORS
 from services.kit.log import FenceLost, LogError
 from services.kit.parts import Parts, settings_of
@@ -17,7 +19,7 @@ from services.metrics.settings import MetricsSettings
 LOOK_EVERY_S = 30.0
 """Seconds between two looks whether a copy is due, unless copies are to be made more often."""
 HOUR_S = 3600.0
-RETRYABLE_ERRORS = (OSError, BadCopy, LogError, *READ_ERRORS)
+RETRYABLE_ERRORS = (OSError, BadCopy, LogError, OperationalError, *READ_ERRORS)
 log = structlog.get_logger()
 
 
@@ -42,7 +44,7 @@ async def keep_copies(parts: Parts) -> None:
                 # Another process has made a copy; look again the next time.
                 failure = ""
             except RETRYABLE_ERRORS as error:
-                failure = str(error) or repr(error)
+                failure = database_message(error) if isinstance(error, OperationalError) else str(error)
                 log.error("copy.failed", error=failure)
         _report(parts, failure, missing)
         await asyncio.sleep(pause)

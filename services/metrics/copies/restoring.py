@@ -52,8 +52,8 @@ async def restore_copy(restoration: Restoration) -> bool:
                 _warn_unused(newest.fact)
                 return False
             restoration.watch.set_starting(f"restoring the database from {store!r}")
+            await _compare(restoration.journal, newest.fact)
             restored = await restore(restoration.database, store, newest.fact)
-            await _warn_missing(restoration.journal, newest.fact)
         except (OSError, BadCopy, OperationalError, *READ_ERRORS) as error:
             why = database_message(error) if isinstance(error, OperationalError) else str(error)
             what = {"": "its database is empty and cannot be restored from its copy"}
@@ -134,10 +134,15 @@ def _warn_unused(fact: DatabaseCopied) -> None:
     log.warning("copy.not_used", copy=fact.copy, through=fact.through, advice=advice)
 
 
-async def _warn_missing(journal: Log, fact: DatabaseCopied) -> None:
-    """Say what was lost because streams dropped it before it was copied."""
+async def _compare(journal: Log, fact: DatabaseCopied) -> None:
+    """Compare a copy with the streams: say what they dropped before it was copied.
+
+    Raises `BadCopy` if a stream ends before the copy: it is not the one that was copied.
+    """
     for stream, position in fact.through.items():
-        first, _ = await journal.bounds(stream)
+        first, last = await journal.bounds(stream)
+        if last < position:
+            raise BadCopy(f"{stream} ends at position {last}, but the copy was taken at {position}")
         if first - 1 > position:
             advice = f"{stream} begins at {first}, the copy ends at {position}: what is between them is lost"
             log.warning("copy.too_old", stream=stream, messages=first - 1 - position, advice=advice)
