@@ -27,6 +27,8 @@ class MetricsSettings(ServiceSettings):
     database is filled again from the newest copy."""
     metrics_copy_hours: float = 6.0
     """Longest time between two copies; shorter if REPORTS or LOGS would otherwise drop what is not copied."""
+    metrics_copy_keep_days: float = 7.0
+    """A copy is deleted this many days after the next one was made: a backup of the log may need it."""
 
     def __post_init__(self) -> None:
         """Raise `BadSettings` for a number of shards that cannot be."""

@@ -28,6 +28,7 @@ def bucket(tmp_path):
         yield {
             "STEADFAST_METRICS_STORE": f"s3://{BUCKET}/copies",
             "STEADFAST_METRICS_COPY_HOURS": str(SECONDS),
+            "STEADFAST_METRICS_COPY_KEEP_DAYS": "0",
             "STEADFAST_S3_ENDPOINT_URL": url,
             "STEADFAST_S3_ACCESS_KEY": KEY,
             "STEADFAST_S3_SECRET_KEY": SECRET,

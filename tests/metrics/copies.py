@@ -79,7 +79,7 @@ class Place:
         self.log.streams = world.streams
         self.now = 0.0
 
-    def copier(self, countdown=None, interval_s=0.0):
+    def copier(self, countdown=None, interval_s=0.0, keep_s=0.0):
         """The copier of a process that has just begun; also its store."""
         store = Store(self.folder, countdown)
         stream = DyingLog(self.log, store)
@@ -90,6 +90,7 @@ class Place:
             stream,
             CopyStore(store),
             interval_s=interval_s,
+            keep_s=keep_s,
             clock=lambda: self.now,
         )
         return copier, store

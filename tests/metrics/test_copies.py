@@ -18,7 +18,7 @@ from services.kit.conditions import COPY_FAILS, Conditions
 from services.kit.host import Restoration
 from services.kit.log import FenceLost
 from services.kit.log_memory import matches
-from services.kit.migrate import schema_of
+from services.kit.migrate import open_database, schema_of
 from services.kit.process_metrics import Measures
 from services.kit.self_watch import SelfWatch
 from services.kit.service_subjects import published_by
@@ -30,10 +30,10 @@ from services.metrics.copies.restoring import restore, restore_copy
 from services.metrics.copies.store import BadCopy, CopyStore, store_of
 from services.metrics.reports import chunks
 from services.metrics.settings import MetricsSettings
-from tests.fixtures.databases import POSTGRESQL_IN_FULL
+from tests.fixtures.databases import POSTGRESQL_IN_FULL, open_sqlite
 from tests.fixtures.tiers import rest_in_full
 from tests.fixtures.waiting import until
-from tests.metrics.copies import OWNER, Killed, Place
+from tests.metrics.copies import OWNER, Killed, Place, rows_of
 from tests.metrics.test_rebuild import QUERIES, history
 from tests.metrics.world import lines, reports, training
 
@@ -122,6 +122,35 @@ def test_nothing_that_was_deleted_stays_in_the_store(place):
             if "task_id" in r.columns
         }
         assert tasks == {"1.a", "3.a"}
+
+    asyncio.run(work())
+
+
+def test_a_copy_stays_while_a_backup_of_the_log_may_name_it(place):
+    async def copy(at):
+        place.now = at
+        copier, _ = place.copier(keep_s=100.0)
+        await copier.copy_if_due(place.world.at)
+        return (await newest_copy(place.log, OWNER)).fact
+
+    async def restored(fact):
+        place.tables.drop()
+        assert await restore(place.tables.database, CopyStore(DirectoryBlobs(place.folder)), fact)
+        return place.rows()
+
+    async def work():
+        facts, rows = [], []
+        for at in (0.0, 50.0, 120.0):
+            fill(place, trials=2, count=16, start=int(at) * 8)
+            rows.append(place.rows())
+            facts.append(await copy(at))
+        assert [await restored(fact) for fact in facts] == rows
+        # The first was replaced at 50, the second at 120.
+        fill(place, trials=1, count=8, start=1600)
+        await copy(160.0)
+        assert await restored(facts[1]) == rows[1]
+        with pytest.raises(BadCopy, match=facts[0].copy):
+            await restored(facts[0])
 
     asyncio.run(work())
 
@@ -325,6 +354,30 @@ def test_a_copy_of_an_earlier_release_is_migrated(place):
         await restore(place.tables.database, store, msgspec.structs.replace(newest.fact, copy=key))
         assert place.rows() == whole | {"trial_homes": []}
         assert place.tables.database.read_sync(schema_of) == "0007"
+
+    asyncio.run(work())
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("tables", ["sqlite"], indirect=True)
+def test_either_database_is_filled_from_a_copy_of_the_other(place, tables, postgres_url, tmp_path):
+    """A copy of SQLite fills PostgreSQL, and a copy of that another SQLite."""
+
+    async def work():
+        fill(place)
+        await place.copy()
+        whole = place.rows()
+        server, other = open_database(postgres_url, OWNER), open_sqlite(tmp_path / "other.db", OWNER)
+        store = CopyStore(DirectoryBlobs(place.folder))
+        assert await restore(server, store, (await newest_copy(place.log, OWNER)).fact)
+        assert rows_of(server) == whole
+        tables.database, first = server, tables.database
+        place.world.at[subjects.CONTROL] += 1
+        await place.copy()
+        assert await restore(other, store, (await newest_copy(place.log, OWNER)).fact)
+        assert rows_of(other) == whole
+        for database in (first, other):
+            database.close()
 
     asyncio.run(work())
 

@@ -68,16 +68,21 @@ class Copier:
         store: CopyStore,
         *,
         interval_s: float,
+        keep_s: float = 0.0,
         clock: Callable[[], float] = time.time,
         new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
     ) -> None:
-        """`journal` is the whole log, `stream` the part of it in the broker, where the fence is."""
+        """`journal` is the whole log, `stream` the part of it in the broker, where the fence is.
+
+        A copy is kept for `keep_s` seconds after the next one was made.
+        """
         self._owner = owner
         self._database = database
         self._journal = journal
         self._stream = stream
         self._store = store
         self._interval_s = interval_s
+        self._keep_s = keep_s
         self._clock = clock
         self._new_id = new_id
         self.missing: dict[str, int] = {}
@@ -131,12 +136,12 @@ class Copier:
         if written is None:
             return
         await self._announce(written, fence)
-        needed = written.manifest.keys | {written.key}
+        needed = await asyncio.to_thread(self._needed, written)
         await asyncio.to_thread(self._remove, there - needed)
         log.info("database.copied", copy=written.key, bytes=written.manifest.size, added=written.added)
 
     async def _write(self, base: DatabaseCopied, there: set[str]) -> Written | None:
-        previous = await asyncio.to_thread(self._manifest, base.copy, there)
+        previous = await asyncio.to_thread(self._manifest, base.copy)
         stop = threading.Event()
         write = partial(
             write_copy,
@@ -145,6 +150,7 @@ class Copier:
             base=(base.copy, previous),
             there=there,
             stop=stop,
+            at=self._clock(),
         )
         try:
             return await self._database.read(write)
@@ -152,14 +158,16 @@ class Copier:
             # A thread cannot be cancelled, and the process waits for it when it ends.
             stop.set()
 
-    def _manifest(self, key: str, there: set[str]) -> Manifest | None:
-        """The manifest of the copy before. Without it, everything is stored again."""
+    def _manifest(self, key: str) -> Manifest | None:
+        """The manifest of an earlier copy. Pages that only it names are stored again."""
         if not key:
             return None
         try:
             return self._store.manifest(key, self._owner)
         except BadCopy as error:
-            log.warning("copy.damaged", copy=key, error=str(error), advice="everything is copied again")
+            log.warning(
+                "copy.damaged", copy=key, error=str(error), advice="what only it names is copied again"
+            )
             return None
 
     async def _announce(self, written: Written, fence: Fence) -> None:
@@ -175,6 +183,17 @@ class Copier:
         id = self._new_id()
         body = codec.encode(fact, id=id, actor=self._owner, at=self._clock())
         await self._stream.append_batch([Draft(fence.subject, body, id)], fence=fence)
+
+    def _needed(self, written: Written) -> set[str]:
+        """The names of the objects of this copy, and of those that a backup of the log may still name."""
+        manifest: Manifest | None = written.manifest
+        key, needed = written.key, set[str]()
+        while manifest is not None:
+            needed |= manifest.keys | {key}
+            key, replaced_at = manifest.before, manifest.at
+            is_kept = replaced_at > self._clock() - self._keep_s
+            manifest = self._manifest(key) if is_kept else None
+        return needed
 
     def _remove(self, keys: set[str]) -> None:
         for key in sorted(keys):

@@ -18,7 +18,7 @@ from services.metrics.settings import MetricsSettings
 
 LOOK_EVERY_S = 30.0
 """Seconds between two looks whether a copy is due, unless copies are to be made more often."""
-HOUR_S = 3600.0
+HOUR_S, DAY_S = 3600.0, 86_400.0
 RETRYABLE_ERRORS = (OSError, BadCopy, LogError, OperationalError, *READ_ERRORS)
 log = structlog.get_logger()
 
@@ -58,6 +58,7 @@ def _copier(parts: Parts, settings: MetricsSettings, store: CopyStore) -> Copier
         parts.stream,
         store,
         interval_s=settings.metrics_copy_hours * HOUR_S,
+        keep_s=settings.metrics_copy_keep_days * DAY_S,
     )
 
 

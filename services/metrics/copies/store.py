@@ -47,6 +47,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     schema: str
     """The revision of the tables that it was taken from."""
     before: str
+    at: float
+    """When it was begun, in seconds since the epoch."""
     positions: dict[str, int]
     pages: list[PageEntry]
 

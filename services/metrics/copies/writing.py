@@ -33,6 +33,7 @@ def write_copy(
     base: tuple[str, Manifest | None],
     there: set[str],
     stop: threading.Event,
+    at: float,
 ) -> Written | None:
     """Store the database as of the moment that `connection` shows; None if nothing was ever saved in it.
 
@@ -56,7 +57,7 @@ def write_copy(
             entry = PageEntry(page.digest, key, size)
             added += size
         pages.append(entry)
-    manifest = Manifest(owner=owner, schema=schema, before=before, positions=positions, pages=pages)
+    manifest = Manifest(owner=owner, schema=schema, before=before, at=at, positions=positions, pages=pages)
     # Last: if it exists, everything that it names exists.
     return Written(store.put_manifest(manifest), manifest, added)
 
