@@ -12,8 +12,9 @@ import structlog
 from services.kit.credentials import mint_worker
 from services.kit.files import write_atomic
 from worker.run import Run
-from worker.run_setup import Preparer, SigningKey
+from worker.run_setup import Preparer
 from worker.settings import WorkerSettings
+from worker.task_files import SigningKey
 
 FILE = "worker.creds"
 CA_CHECK_INTERVAL_S = 12 * 3600.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -18,7 +17,6 @@ from det_contracts.context import Context
 from det_contracts.events.worker import Slot
 from services.kit.allowed_paths import is_within, make_for_all, roots_of, storage_folder
 from services.kit.blobs import BlobMissing, BlobStore
-from services.kit.credentials import mint_trial, trial_inbox
 from services.kit.files import write_atomic
 from services.kit.sealing import open_secrets, sealer_from
 from services.kit.storage import StorageRefused, probe
@@ -27,7 +25,7 @@ from worker.account import Account, Accounts, check_usable, file_access_as, max_
 from worker.briefing import Briefing, Gang
 from worker.contexts import ContextCache
 from worker.control_groups import RunGroups, groups_of
-from worker.environment import Cluster, Placement, info_files, interpreter_dirs, variables, write_info
+from worker.environment import Placement, info_files, interpreter_dirs, variables, write_info
 from worker.last_contact import FILE as CONTACT
 from worker.launchers import Refused, engine_named, images
 from worker.launchers.container_request import PLATFORM_TASKS, describe_unused, read_request
@@ -38,16 +36,11 @@ from worker.ports import Ports
 from worker.run_limits import limits_of
 from worker.settings import WorkerSettings
 from worker.slots import visible_devices
+from worker.task_files import TaskFiles
 from worker.user_folders import UserFolders, chown_tree
 from worker.warm.warm_start import ColdStart, WarmStart, is_switched_off, plan_start, rank_variables
 from worker.work_dir import enter, work_dir_of, work_dir_variables
 from worker.workdir import unpack
-
-BUS, CREDENTIALS, MASTER_CA = "bus.json", "bus.creds", "master.pem"
-DELETION = "deletion.json"
-TENSORBOARD = "tensorboard.json"
-SERVICE_FILES = {"NOTEBOOK": "notebook.json", "SHELL": "shell.json"}
-"""By kind, the file with what a task that is reached through the gateway needs. Only its user may read it."""
 
 
 def tensorboard_folders(cluster_id: str) -> tuple[str, ...]:
@@ -57,13 +50,6 @@ def tensorboard_folders(cluster_id: str) -> tuple[str, ...]:
 
 class CannotPrepare(Exception):
     """The run cannot be started on this host; the text is for the user."""
-
-
-class SigningKey(msgspec.Struct, frozen=True):
-    """The key that signs credentials for scripts."""
-
-    account: str
-    seed: str
 
 
 class Preparer:
@@ -86,12 +72,14 @@ class Preparer:
         instance_id, engine = instance or settings.worker_id, engine_named(settings.worker_launcher)
         self._groups = groups or groups_of(settings, instance_id)
         self.limits = limits_of(settings, self._groups, self._accounts)
-        self._signing = _signing(settings.trial_signing)
         private_paths = [settings.worker_home, settings.trial_signing, settings.sealing_key, settings.blobs]
         self._roots = roots_of(settings, private_paths)
         self._engine = engine
         self._containers = (
             Containers(engine, settings, instance_id, self._roots) if engine is not None else None
+        )
+        self._task_files = TaskFiles(
+            settings, self._accounts, self._roots, in_containers=self._containers is not None
         )
 
     def prepare(
@@ -151,8 +139,10 @@ class Preparer:
             container=containers is not None,
         )
         task = briefing.task
-        cluster = self._cluster(info_dir)
-        write_info(info_dir, info_files(task, cluster, placement), self._private_files(info_dir, briefing))
+        cluster = self._task_files.cluster(info_dir)
+        write_info(
+            info_dir, info_files(task, cluster, placement), self._task_files.private_files(info_dir, briefing)
+        )
         inherited = user_variables(account, workdir) if containers else os.environ
         environment = variables(task, cluster, placement, inherited) | work_dir_variables(briefing)
         argv = self._command(briefing, workdir, len(slots), any_shell=containers is not None)
@@ -280,69 +270,6 @@ class Preparer:
             return
         unpack(self._contexts.get(context.digest), workdir, pristine)
 
-    def _cluster(self, info_dir: Path) -> Cluster:
-        settings = self._settings
-        certificate = None
-        if (authority := self._master_ca()) is not None:
-            # A copy, because the task may run as another user or see other folders.
-            certificate = info_dir / MASTER_CA
-            info_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            certificate.write_bytes(authority.read_bytes())
-        return Cluster(
-            master_url=settings.master_url,
-            cluster_id=settings.cluster_id,
-            agent_id=settings.worker_id,
-            cert_file=str(certificate) if certificate is not None else None,
-            cert_name=settings.master_cert_name,
-        )
-
-    def _master_ca(self) -> Path | None:
-        """Path of the CA that signed the gateway's certificate; None if tasks need none from us."""
-        authority = self._settings.master_cert_file or self._settings.tls_ca
-        return authority if self._settings.master_url.startswith("https://") else None
-
-    def _private_files(self, info_dir: Path, briefing: Briefing) -> dict[str, Mapping[str, Any]]:
-        if briefing.deletion is not None:
-            storage = briefing.config["checkpoint_storage"]
-            deletion = briefing.deletion
-            order = {"uuids": list(deletion.uuids), "globs": deletion.globs}
-            swept = deletion.experiment_id if deletion.sweep else None
-            roots = msgspec.to_builtins(self._roots)
-            # In a file that only its user may read: the storage may have keys, and the environment is
-            # visible.
-            return {DELETION: {"storage": storage, "roots": roots, "experiment": swept, **order}}
-        if briefing.task.task_type == "TENSORBOARD":
-            roots = msgspec.to_builtins(self._roots)
-            host = briefing.gang.addresses[briefing.gang.rank]
-            apart = self._accounts.choose(briefing.agent_user) is not None or self._containers is not None
-            own = {"roots": roots, "host": host, "apart": apart}
-            return {TENSORBOARD: {**briefing.config["tensorboard"], **own}}
-        if briefing.task.task_type in SERVICE_FILES:
-            host = briefing.gang.addresses[briefing.gang.rank]
-            return {SERVICE_FILES[briefing.task.task_type]: {**briefing.config["serves"], "host": host}}
-        if briefing.task.trial is None:
-            return {}
-        trial_id = briefing.task.trial.trial_id
-        if self._signing is not None:
-            _write_credentials(info_dir, self._mint_credentials(self._signing, trial_id))
-        return {BUS: self._bus_settings(info_dir, trial_id)}
-
-    def _bus_settings(self, info_dir: Path, trial_id: int) -> dict[str, Any]:
-        """How a script reaches the broker."""
-        urls = (self._settings.script_nats_url or self._settings.nats_url).split(",")
-        bus: dict[str, Any] = {"urls": urls, "inbox_prefix": trial_inbox(trial_id)}
-        if self._settings.tls_ca is not None and urls[0].startswith("tls://"):
-            # The content and not the path: the script may run where the file does not exist or cannot be
-            # read.
-            bus["ca"] = self._settings.tls_ca.read_text()
-        if self._signing is not None:
-            bus["credentials"] = str(info_dir / CREDENTIALS)
-        return bus
-
-    def _mint_credentials(self, signing: SigningKey, trial_id: int) -> str:
-        valid_s = self._settings.script_credentials_s or None
-        return mint_trial(signing.seed, signing.account, trial_id, valid_s=valid_s)
-
     def renew(self, run_dir: Path, briefing: orders.Briefing) -> None:
         """Give a running task the current CA certificates, and a script new credentials in time.
 
@@ -350,22 +277,11 @@ class Preparer:
         """
         account = self._accounts.choose(briefing.agent_user)
         home = run_dir if account is None else self._user_folders.folder_of(run_dir.name)
-        renewed = self._files_to_renew(home / "info", briefing)
+        renewed = self._task_files.renewed(home / "info", briefing)
         # The script owns the folder and may have put links there, so write with the script's rights.
         with file_access_as(account):
             for name, content in renewed.items():
                 write_atomic(home / "info" / name, content)
-
-    def _files_to_renew(self, info_dir: Path, briefing: orders.Briefing) -> dict[str, bytes]:
-        """The files through which a task reaches the cluster that have changed or will expire."""
-        files = {}
-        if (authority := self._master_ca()) is not None:
-            files[MASTER_CA] = authority.read_bytes()
-        if briefing.trial is not None and self._signing is not None:
-            files[CREDENTIALS] = self._mint_credentials(self._signing, briefing.trial.trial_id).encode()
-        if briefing.trial is not None and self._settings.tls_ca is not None:
-            files[BUS] = json.dumps(self._bus_settings(info_dir, briefing.trial.trial_id)).encode()
-        return files
 
     async def fetch_image(self, run_dir: Path, report_progress: Callable[[str], Awaitable[None]]) -> None:
         """Fetch the image of a prepared run. May be cancelled. Raises `CannotPrepare`."""
@@ -392,15 +308,3 @@ class Preparer:
 def _ports(gang: Gang, number: int, used_ports: set[int]) -> Ports:
     # The nodes of a gang can only agree on ports that each can compute by itself.
     return ports.block(number) if len(gang.addresses) > 1 else ports.choose(number, used_ports, ports.is_free)
-
-
-def _write_credentials(info_dir: Path, text: str) -> None:
-    info_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = info_dir / CREDENTIALS
-    # The mode first. A file that is written and then restricted can be opened in between.
-    path.touch(mode=0o600)
-    path.write_text(text)
-
-
-def _signing(path: Path | None) -> SigningKey | None:
-    return msgspec.convert(json.loads(path.read_text()), SigningKey) if path is not None else None

@@ -31,7 +31,6 @@ from services.kit.health_reports import publish_health
 from services.kit.job import Job
 from services.kit.lag import SAVING
 from services.kit.lease import Lease
-from services.kit.log import Log
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.kit.log_progress import ProcessProgress, serve_log_progress
 from services.kit.metric_collectors import EnvironmentMetrics
@@ -39,6 +38,7 @@ from services.kit.offload import Offload
 from services.kit.parts import Parts
 from services.kit.process_metrics import Measures, Reading
 from services.kit.rebuild import Rebuild
+from services.kit.restoration import Restoration
 from services.kit.rules import Call, Rules
 from services.kit.runner import Runner
 from services.kit.saver import Projection
@@ -57,17 +57,6 @@ DATABASE_RETRY_S = 1.0
 """Pause in seconds before another attempt to open the database."""
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True)
-class Restoration:
-    """What a service needs to fill its database."""
-
-    owner: str
-    settings: ServiceSettings
-    database: Database
-    journal: Log
-    watch: SelfWatch
 
 
 @dataclass(frozen=True)

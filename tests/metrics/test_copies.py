@@ -15,11 +15,11 @@ from det_contracts.queries import LogPage, Reports
 from services.kit.blobs import DirectoryBlobs
 from services.kit.cancellation import cancel_and_wait
 from services.kit.conditions import COPY_FAILS, Conditions
-from services.kit.host import Restoration
 from services.kit.log import FenceLost
 from services.kit.log_memory import matches
 from services.kit.migrate import open_database, schema_of
 from services.kit.process_metrics import Measures
+from services.kit.restoration import Restoration
 from services.kit.self_watch import SelfWatch
 from services.kit.service_subjects import published_by
 from services.kit.settings import BadSettings, ServiceSettings

@@ -12,8 +12,9 @@ from det_contracts.orders import Briefing, Gang, TrialFacts
 from services.kit import base64url
 from services.kit.credentials import Authority
 from worker import credentials
-from worker.run_setup import CREDENTIALS, Preparer
+from worker.run_setup import Preparer
 from worker.settings import WorkerSettings
+from worker.task_files import CREDENTIALS
 
 AUTHORITY = Authority.create()
 

@@ -14,10 +14,10 @@ from sqlalchemy.exc import OperationalError
 from det_contracts.events.metrics import DatabaseCopied
 from services.kit import conditions
 from services.kit.database import POSITIONS, SNAPSHOTS, Database, database_message
-from services.kit.host import Restoration
 from services.kit.jetstream_feed import READ_ERRORS
 from services.kit.log import Log
 from services.kit.migrate import MIGRATION_LOCK, recreate, schema_of, upgrade
+from services.kit.restoration import Restoration
 from services.metrics.copies.copier import newest_copy
 from services.metrics.copies.pages import Rows
 from services.metrics.copies.store import BadCopy, CopyStore, Manifest, check_store, store_of
