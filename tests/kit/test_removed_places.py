@@ -56,3 +56,10 @@ def test_an_experiment_whose_project_went_at_the_same_time_can_be_moved():
     fold = Fold(GATEWAY).apply(*PLACES, *REMOVED, created)
     fold.rule(MoveExperiment(experiment_id=1, project_id=1, user="admin"))
     assert fold.state.project_of[1] == 1
+
+
+def test_a_model_whose_workspace_went_at_the_same_time_can_be_moved():
+    fold = Fold(CHECKPOINTS).apply(*PLACES)
+    fold.rule(SetModel(name="m", workspace_id=2, user="admin"))
+    fold.apply(*REMOVED).rule(SetModel(model_id=1, workspace_id=1, user="admin"))
+    assert fold.state.models[1].definition.workspace_id == 1
