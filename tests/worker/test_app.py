@@ -19,7 +19,7 @@ from det_contracts.script_queries import Holder
 from tests.fixtures.intake import admitting
 from tests.fixtures.lines import WorkerLog
 from tests.worker.app_host import DEADLINE_S, Host, Silent, Told
-from worker import app, process, run_setup
+from worker import app, hidden_values, process, run_setup
 from worker.identity import Identity
 from worker.orders import ActedOn
 from worker.registration import IdTaken
@@ -106,6 +106,7 @@ def test_the_log_of_a_trial_begins_with_where_it_runs(host):
     order = host.orders.get("first")
     host.orders.save(msgspec.structs.replace(order, started_at=0.0))
     process.prepare(folder, ["echo", "a line"], folder, {"PATH": os.environ["PATH"]})
+    hidden_values.save(folder, {}, ())
     asyncio.run(host.work_until(exited))
     batches = [msgspec.json.decode(m.body, type=LogBatch) for m in host.log.streams[subjects.LOGS]]
     lines = [line.text for batch in batches for line in batch.lines]
