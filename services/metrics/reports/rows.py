@@ -15,17 +15,17 @@ from det_contracts.queries import Reports, ReportWindow
 from det_contracts.reports import is_training
 from services.metrics.domain import VALIDATION
 from services.metrics.paging import PAGE_BYTES, page_limit, page_of
-from services.metrics.reports.open_chunks import OpenChunks
+from services.metrics.reports.open_chunks import OpenChunk, OpenChunks
 from services.metrics.reports.partitions import Partition, chunk_rows, full_chunk_rows, partitions_of
 from services.metrics.reports.tables import CHUNKS
-from services.metrics.series.chunk import MICROSECONDS, Chunk, unpack_ids, unpack_steps
+from services.metrics.series.chunk import MICROSECONDS, unpack_ids, unpack_steps
 from services.metrics.series.packing import Integers
 
 C = CHUNKS.c
 MERGED_BYTES = 4 * 1024 * 1024
 """Size as JSON of all reports at one step that are merged. A script may add gigabytes of keys at one step."""
 VALUES_IN_TURN = 2**14
-"""How many values of a chunk become objects at once."""
+"""How many values of a chunk are copied at once."""
 HEADER = (C.id, C.partition_id, C.first_steps, C.last_steps, C.archived)
 
 
@@ -207,7 +207,7 @@ def _stored_rows(
         else:
             partition, is_archived = archived[chunk_id]
             end = _end_of_turn(run, *keys[chunk_id], index, heap[0] if heap else None, partition)
-            yield from _rows_in(open_chunks.get(chunk_id).take(slice(index, end)), partition, is_archived)
+            yield from _rows_in(open_chunks.get(chunk_id), index, end, partition, is_archived)
         steps, ids = keys[chunk_id]
         if end < len(steps):
             heapq.heappush(heap, (run, int(steps[end]), int(ids[end]), chunk_id, end))
@@ -227,12 +227,10 @@ def _end_of_turn(
     return end
 
 
-def _rows_in(chunk: Chunk, partition: Partition, is_archived: bool) -> Iterator[Row]:
-    columns = [column.values() for column in chunk.columns]
-    batch_metrics = chunk.batch_metrics or [None] * len(chunk)
-    for id, steps, at, extra, *values in zip(
-        chunk.ids.tolist(), chunk.steps.tolist(), chunk.at.tolist(), batch_metrics, *columns, strict=True
-    ):
+def _rows_in(
+    chunk: OpenChunk, start: int, end: int, partition: Partition, is_archived: bool
+) -> Iterator[Row]:
+    for id, steps, at, extra, *values in chunk.reports(start, end):
         metrics = dict(zip(partition.names, values, strict=True))
         yield Row(id, partition, steps, at / MICROSECONDS, metrics, extra, is_archived)
 
