@@ -105,15 +105,15 @@ class Place:
         """Lose the database, and continue from the newest copy; returns whether there was one."""
         self.tables.drop()
         newest = await newest_copy(self.log, OWNER)
-        found = bool(newest.fact.copy)
-        if found:
+        has_copy = bool(newest.fact.copy)
+        if has_copy:
             assert await restore(self.tables.database, CopyStore(DirectoryBlobs(self.folder)), newest.fact)
         self.world.state, stored = self.tables.state()
         self.world.at = dict.fromkeys(self.world.streams, 0) | stored
         self.world.unsaved, self.world.dirty = [], set()
         for stream in (subjects.REPORTS, subjects.LOGS):
             assert self.world.at[stream] >= self.log.removed_through[stream]
-        return found
+        return has_copy
 
     def rows(self):
         """All rows of all tables."""

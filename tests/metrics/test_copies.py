@@ -188,13 +188,13 @@ def test_a_kill_at_any_moment_loses_and_doubles_nothing(place, seed):
     assert losses
     world.fold().decide()
     tables.save(world)
-    found, state = [tables.ask(query) for query in QUERIES], world.dump()
+    answers, state = [tables.ask(query) for query in QUERIES], world.dump()
     # As if nothing had ever been copied or lost.
     tables.drop()
     world.restart().fold()
     tables.save(world)
     assert world.dump() == state
-    assert [tables.ask(query) for query in QUERIES] == found
+    assert [tables.ask(query) for query in QUERIES] == answers
     asyncio.run(place.copy())
     newest = asyncio.run(newest_copy(place.log, OWNER))
     manifest = CopyStore(DirectoryBlobs(place.folder)).manifest(newest.fact.copy, OWNER)
@@ -278,10 +278,10 @@ def test_what_a_late_process_removes_is_in_no_later_copy(place):
         await place.copy()
         fill(place, trials=4)
         copier, _ = place.copier()
-        kept = []
-        copier._remove = kept.append
+        removals = []
+        copier._remove = removals.append
         await copier.copy_if_due(place.world.at)
-        (superfluous,) = kept
+        (superfluous,) = removals
         assert superfluous
         # Some tables are again as they were in the first copy.
         place.world.add(ExperimentDeleted(4, "DELETED", "its owner wants it", (4,)))

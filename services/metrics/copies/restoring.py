@@ -116,9 +116,9 @@ def _columns(connection: sa.Connection) -> dict[str, set[str]]:
     }
 
 
-def _insert(connection: sa.Connection, rows: Rows, known: Iterable[str]) -> None:
+def _insert(connection: sa.Connection, rows: Rows, columns: Iterable[str]) -> None:
     # A later release may have added tables and columns, which this one does not need.
-    names = [name for name in rows.columns if name in known]
+    names = [name for name in rows.columns if name in columns]
     if not names or not rows.rows:
         return
     values: list[dict[str, Any]] = [dict(zip(rows.columns, row, strict=True)) for row in rows.rows]

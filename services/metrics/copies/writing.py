@@ -44,14 +44,14 @@ def write_copy(
     if not positions:
         return None
     before, previous = base
-    known = {page.digest: page for page in (previous.pages if previous else ()) if page.key in there}
+    reusable = {page.digest: page for page in (previous.pages if previous else ()) if page.key in there}
     schema = schema_of(connection)
     pages: list[PageEntry] = []
     added = 0
     for page in pages_of(connection, schema):
         if stop.is_set():
             raise Interrupted
-        entry = known.get(page.digest)
+        entry = reusable.get(page.digest)
         if entry is None:
             key, size = store.put_page(page.load(), before)
             entry = PageEntry(page.digest, key, size)
