@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from benchmarks.kit.benchmark import Benchmark
-from benchmarks.kit.cluster import address, running_cluster
+from benchmarks.kit.cluster import address, mark, running_cluster
 from benchmarks.kit.live import make_streams, running_broker
 from benchmarks.kit.memory import MIB, Peak
 from benchmarks.kit.rest import Rest
@@ -104,7 +104,7 @@ def searched(warm: bool, count: int, size: Size) -> Measurement:
         rest = Rest(address(home))
         # A template loads behind the first trial that it could have started.
         _search(rest, warm, min(count, 2 * AT_ONCE))
-        peak = Peak(str(home.path))
+        peak = Peak(mark(home))
         began = time.perf_counter()
         _search(rest, warm, count)
         return {"per_second": count / (time.perf_counter() - began)}, peak.stop()

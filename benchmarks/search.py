@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 
 from benchmarks.kit.benchmark import Benchmark
-from benchmarks.kit.cluster import address, running_cluster
+from benchmarks.kit.cluster import address, mark, running_cluster
 from benchmarks.kit.memory import MIB, Peak, tree_bytes
 from benchmarks.kit.processor import processor_ms
 from benchmarks.kit.rest import Rest
@@ -45,10 +45,10 @@ class Size:
 def main(size: Size) -> None:
     with running_cluster(slots=SLOTS) as home:
         time.sleep(size.idle_s)
-        idle = tree_bytes(str(home.path))
+        idle = tree_bytes(mark(home))
         row("idle memory of the whole local cluster (PSS)", idle / MIB, "MiB", "< 350")
         rest = Rest(address(home))
-        peak = Peak(str(home.path))
+        peak = Peak(mark(home))
         before, began = processor_ms(home), time.perf_counter()
         id = rest.create(CONFIG.format(trials=size.trials), SCRIPT)
         # Polling fifty times a second cost the gateway as much as the search itself.

@@ -42,6 +42,11 @@ def user_cluster(slots: int) -> Iterator[Any]:
             cluster.down()
 
 
+def mark(home: Home) -> str:
+    """A text that all processes of a cluster carry: its supervisor knows only the folder of all homes."""
+    return str(home.path.parent.parent)
+
+
 def broker_url(home: Home) -> tuple[str, str]:
     """Address and operator credentials of a cluster's broker."""
     ports = home.read("ports.json") or {}
