@@ -144,4 +144,5 @@ SERVICE = Service(
     clear_projection=delete_rows,
     background_tasks=serve_http,
     always_saves=True,
+    preparation=prepare,
 )

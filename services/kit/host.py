@@ -39,13 +39,13 @@ from services.kit.parts import Parts
 from services.kit.process_metrics import Measures, Reading
 from services.kit.rebuild import Rebuild
 from services.kit.restoration import Restoration
-from services.kit.rules import Call, Rules
+from services.kit.rules import Call, Rules, record_decoders
 from services.kit.runner import Runner
 from services.kit.saver import Projection
 from services.kit.self_watch import SelfWatch, WatchSources
 from services.kit.service_process import run_service
 from services.kit.service_subjects import service_inbox
-from services.kit.settings import ServiceSettings
+from services.kit.settings import ServiceSettings, field_types
 from services.kit.snapshot import Snapshot
 from services.kit.snapshot_store import DatabaseSaver
 from services.kit.unsaved import BACKLOG_LIMIT
@@ -89,6 +89,16 @@ class Service:
     """Metrics counted beside those common to all services."""
     readings: Callable[[Any], Iterable[Reading]] | None = None
     """Prometheus readings derived from the folded state."""
+
+    preparation: Callable[[], None] | None = None
+    """What each start needs, whatever its settings are, and is kept once it is made."""
+
+    def prepare(self) -> None:
+        """Make what each start needs. Whoever forks services calls this before, so that forks share it."""
+        record_decoders(self.rules.state)
+        field_types(self.settings)
+        if self.preparation is not None:
+            self.preparation()
 
 
 def main(service: Service) -> None:

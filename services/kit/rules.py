@@ -142,6 +142,16 @@ def _types_of(state: Any) -> Mapping[str, tuple[type, type]]:
     return {name: typing.get_args(hints[name]) for name in _records(state)}
 
 
+def record_decoders(state: type[Any]) -> Mapping[str, msgspec.json.Decoder[Any]]:
+    """Map each field of a state to the decoder of its records as they are stored."""
+    return _decoders_of(cast(Hashable, state))
+
+
+@cache
+def _decoders_of(state: Any) -> Mapping[str, msgspec.json.Decoder[Any]]:
+    return {kind: msgspec.json.Decoder(record) for kind, (_, record) in _types_of(state).items()}
+
+
 def every_key(state: object) -> list[Key]:
     """Return the keys of all records in a state, in insertion order."""
     return [(name, key) for name in _records(state) for key in getattr(state, name)]

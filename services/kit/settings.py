@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 PREFIX = "STEADFAST_"
@@ -102,9 +103,20 @@ _PARSERS: dict[Any, Callable[[str], Any]] = {
 }
 
 
+def field_types(record: type[Any]) -> Mapping[str, Any]:
+    """Map each field of a settings record to its type."""
+    return _types_of(cast(Hashable, record))
+
+
+@cache
+def _types_of(record: Any) -> Mapping[str, Any]:
+    # Annotations are strings, and evaluating them takes a millisecond.
+    return typing.get_type_hints(record)
+
+
 def load(record: type[T], environment: Mapping[str, str]) -> T:
     """Read a settings record. Raises `BadSettings` with every problem found."""
-    hints = typing.get_type_hints(record)
+    types = field_types(record)
     values: dict[str, Any] = {}
     problems = []
     for field in dataclasses.fields(record):  # type: ignore[arg-type]
@@ -116,7 +128,7 @@ def load(record: type[T], environment: Mapping[str, str]) -> T:
             if required:
                 problems.append(f"{variable} is not set")
             continue
-        kinds = [t for t in typing.get_args(hints[field.name]) if t is not type(None)] or [hints[field.name]]
+        kinds = [t for t in typing.get_args(types[field.name]) if t is not type(None)] or [types[field.name]]
         try:
             values[field.name] = _PARSERS[kinds[0]](text)
         except ValueError as error:

@@ -25,7 +25,7 @@ from services.kit.database import (
     upsert,
 )
 from services.kit.log import Mark
-from services.kit.rules import Key, record_types
+from services.kit.rules import Key, record_decoders, record_types
 
 MARKS_KIND = "log marks"
 """Kind of the snapshot rows that identify the log, shared by all fold versions. They hold no records."""
@@ -83,9 +83,7 @@ class Snapshot:
         self._row_owner = _row_owner(owner, fold_version)
         self._state = state
         self._types = record_types(state)
-        self._decoders: dict[str, msgspec.json.Decoder[Any]] = {
-            kind: msgspec.json.Decoder(record) for kind, (_, record) in self._types.items()
-        }
+        self._decoders = record_decoders(state)
 
     def load(self, connection: sa.Connection) -> tuple[Any, dict[str, int]]:
         """Load the state and its position in each stream; both are empty if nothing was stored.

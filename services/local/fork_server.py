@@ -21,17 +21,23 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import setproctitle
 
 from services.kit.host_processes import die_with_parent
+
+if TYPE_CHECKING:
+    from services.kit.host import Service
 
 SOCKET_VARIABLE = "STEADFAST_FORK_SERVER"
 """Variable with the descriptor of the request socket."""
 REQUEST_BYTES = 128 * 1024
 LOADED_WHEN_RUNNING = ("sqlalchemy.dialects.sqlite", "uvloop")
 """What services load only when they use their database, or begin their event loop."""
+DATABASE = "sqlite://"
+"""An empty database in memory."""
 
 
 def main() -> None:
@@ -46,7 +52,7 @@ def main() -> None:
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
-def preload(services: Iterable[str]) -> None:
+def preload(services: Sequence[str]) -> None:
     """Import what services need. A module that fails to import reports that when its service is started."""
     # Collections while modules load find next to nothing, and take a tenth of the time.
     gc.disable()
@@ -56,10 +62,50 @@ def preload(services: Iterable[str]) -> None:
             importlib.import_module(module)
         except Exception as error:
             print(f"{module} cannot be preloaded: {error!r}", file=sys.stderr, flush=True)
+    _rehearse([service for name in services if (service := _service_of(name)) is not None])
     # Exclude everything loaded so far from collection, which would copy it into each fork. Garbage stays:
     # freed, it would leave holes in shared pages, and each fork would copy those whose holes it fills.
     gc.freeze()
     gc.enable()
+
+
+def _service_of(name: str) -> Service | None:
+    """Return the service of a module; None if it has none, or could not be imported."""
+    service: Service | None = getattr(sys.modules.get(f"{name}.app"), "SERVICE", None)
+    return service
+
+
+def _rehearse(services: Sequence[Service]) -> None:
+    """Do what services do when they start, as far as it needs neither settings nor the broker.
+
+    What is made when it is first needed is then made before the forks, which share it: routes, decoders, and
+    much that SQLAlchemy keeps (docs/decisions/0094). A service for which that fails says so when it starts.
+    """
+    # One database is enough: what is kept is the same for all.
+    for work in [*(service.prepare for service in services), *map(_database_work, services[:1])]:
+        try:
+            work()
+        except Exception as error:
+            print(f"a start cannot be rehearsed: {error!r}", file=sys.stderr, flush=True)
+
+
+def _database_work(service: Service) -> Callable[[], None]:
+    """Return the opening of an empty database, and all that a service reads from it first."""
+    from services.kit.migrate import open_database
+    from services.kit.snapshot import Snapshot
+
+    def work() -> None:
+        database = open_database(DATABASE, service.rules.owner, service.folder)
+        snapshot = Snapshot(service.rules.owner, service.rules.state)
+        try:
+            database.read_sync(
+                lambda c: (snapshot.furthest_positions(c), snapshot.marks(c), snapshot.load(c))
+            )
+        finally:
+            # Nothing is inherited by the forks: no connection, and no thread was needed.
+            database.close()
+
+    return work
 
 
 def _serve_forks(control: socket.socket) -> str:
