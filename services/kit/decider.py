@@ -334,7 +334,10 @@ class Decider(Generic[S]):
         if self._tracer is None or not (within := self.event_spans.cause_of(decided.event, decided.cause)):
             return None
         ids = {name: getattr(decided.event, name) or 0 for name in id_fields(decided.event)}
-        return self._tracer.start_span(codec.kind_of(decided.event).name, within, kind="producer", **ids)
+        span = self._tracer.start_span(codec.kind_of(decided.event).name, within, kind="producer", **ids)
+        # Not once it is read back: what the event called for may be in the same batch.
+        self.event_spans.record_span(decided.id, span.header)
+        return span
 
     async def _append_batch(self, drafts: Sequence[Draft], made: Round) -> str:
         """Append a round's batch. Returns what went wrong, or an empty string on success."""
