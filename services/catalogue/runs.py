@@ -13,7 +13,7 @@ from det_contracts.ids import allocation_id
 from services.catalogue import usage_days
 from services.catalogue.domain import Allocation, TaskOwner
 from services.catalogue.usage_days import UsageKey
-from services.kit.database import id_batches, upsert
+from services.kit.database import delete_matching, id_batches, upsert
 from services.kit.rules import Key
 
 METADATA = sa.MetaData()
@@ -37,8 +37,7 @@ def write(connection: sa.Connection, records: Mapping[Key, Any]) -> None:
     started = [run for run in changed.values() if run is not None and run.started_at is not None]
     counted = list(_ended(connection, changed))
     upsert(connection, RUNS, [_row(run) for run in started])
-    for id in (id for id, run in changed.items() if run is None):
-        connection.execute(sa.delete(RUNS).where(RUNS.c.id == id))
+    delete_matching(connection, RUNS, [{"id": id} for id, run in changed.items() if run is None])
     usage_days.replace_runs(connection, counted, (run for run in started if run.ended_at is not None))
 
 

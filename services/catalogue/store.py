@@ -11,7 +11,7 @@ from det_contracts.envelope import Recorded, Unknown
 from services.catalogue import audit, runs, usage_days
 from services.catalogue.columns import checkpoints, experiments, trials
 from services.catalogue.columns.column import Columns, row, table_columns
-from services.kit.database import upsert
+from services.kit.database import delete_matching, upsert
 from services.kit.rules import Key
 
 METADATA = sa.MetaData()
@@ -41,9 +41,9 @@ def write_rows(connection: sa.Connection, records: Mapping[Key, Any], events: Se
     for kind, (table, columns) in _LISTS.items():
         changed = [record for (of, _), record in records.items() if of == kind and record is not None]
         upsert(connection, table, [row(columns, record) for record in changed])
-        key = next(iter(table.primary_key))
-        for deleted_id in (id for (of, id), record in records.items() if of == kind and record is None):
-            connection.execute(sa.delete(table).where(key == deleted_id))
+        key = next(iter(table.primary_key)).name
+        deleted = [{key: id} for (of, id), record in records.items() if of == kind and record is None]
+        delete_matching(connection, table, deleted)
     upsert(
         connection, UNREADABLE, [_unreadable_row(recorded) for recorded in events if _is_unreadable(recorded)]
     )

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from services.catalogue.domain import Allocation
-from services.kit.database import add_to_sums
+from services.kit.database import add_to_sums, delete_matching
 
 METADATA = sa.MetaData()
 USAGE = sa.Table(
@@ -60,10 +60,8 @@ def replace_runs(connection: sa.Connection, old: Iterable[Allocation], new: Iter
                 changes[key] += sign * slot_us
     rows = [key._asdict() | {"slot_us": slot_us} for key, slot_us in changes.items() if slot_us]
     add_to_sums(connection, USAGE, rows)
-    c = USAGE.c
-    for key in (key for key, slot_us in changes.items() if slot_us < 0):
-        same = (c.day == key.day, c.experiment_id == key.experiment_id, c.task_id == key.task_id)
-        connection.execute(sa.delete(USAGE).where(*same, c.pool == key.pool, c.slot_us == 0))
+    lowered = [key._asdict() | {"slot_us": 0} for key, slot_us in changes.items() if slot_us < 0]
+    delete_matching(connection, USAGE, lowered)
 
 
 def by_day(run: Allocation, until: float) -> Iterator[tuple[UsageKey, int]]:

@@ -272,6 +272,16 @@ def upsert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]
     connection.execute(statement, rows)
 
 
+def delete_matching(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+    """Delete rows. Each is given as the columns that it is known by, the same for all of them."""
+    if not rows:
+        return
+    # One statement for all of them: to build and compile one takes many times as long as to run it.
+    same = (table.c[name] == sa.bindparam(f"of_{name}") for name in rows[0])
+    values = [{f"of_{name}": value for name, value in row.items()} for row in rows]
+    connection.execute(sa.delete(table).where(*same), values)
+
+
 def add_to_sums(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
     """Insert rows, or add their numbers to those of rows with the same primary key."""
     if not rows:

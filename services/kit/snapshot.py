@@ -21,6 +21,7 @@ from services.kit.database import (
     POSITIONS,
     SNAPSHOTS,
     UnreadableRecord,
+    delete_matching,
     id_batches,
     upsert,
 )
@@ -304,12 +305,8 @@ class Snapshot:
         return {stream: msgspec.json.decode(body, type=Mark) for stream, body in connection.execute(query)}
 
     def _delete_records(self, connection: sa.Connection, keys: Iterable[Key]) -> None:
-        for kind, key in keys:
-            connection.execute(
-                sa.delete(SNAPSHOTS).where(
-                    SNAPSHOTS.c.owner == self._row_owner, SNAPSHOTS.c.kind == kind, SNAPSHOTS.c.id == str(key)
-                )
-            )
+        rows = [{"owner": self._row_owner, "kind": kind, "id": str(id)} for kind, id in keys]
+        delete_matching(connection, SNAPSHOTS, rows)
 
     def _delete_version(self, connection: sa.Connection, version: int) -> None:
         rows = _row_owner(self.owner, version)
