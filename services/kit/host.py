@@ -71,6 +71,8 @@ class Service:
     settings: type[ServiceSettings] = ServiceSettings
     projection: Projection | None = None
     """Writes the read model beside the snapshot."""
+    projected: frozenset[type] | None = None
+    """Kinds of events that the projection needs; None: all."""
     clear_projection: Callable[[sa.Connection], None] | None = None
     """Clears the read model. Set only if it follows from CONTROL alone and can be rebuilt."""
     read_model_queries: Mapping[type, Callable[[sa.Connection, Any], Any]] = field(default_factory=dict)
@@ -236,6 +238,7 @@ def _build_parts(
         rules.state,
         fold_version=rules.fold_version,
         projection=service.projection,
+        projected=service.projected,
         clear_projection=service.clear_projection,
         is_leader=(lambda: True) if service.always_saves else leads,
         backlog_limit=service.backlog_limit,

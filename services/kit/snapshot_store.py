@@ -53,6 +53,7 @@ class DatabaseSaver:
         *,
         fold_version: int = 1,
         projection: Projection | None = None,
+        projected: frozenset[type] | None = None,
         clear_projection: Callable[[sa.Connection], None] | None = None,
         is_leader: Callable[[], bool] = lambda: True,
         backlog_limit: int = BACKLOG_LIMIT,
@@ -63,18 +64,17 @@ class DatabaseSaver:
         """Create a saver; `run` does the saving.
 
         `marks` returns, per stream, a message that identifies the log. For `fold_version` and `roots`, see
-        `Rules`. `clear_projection` empties the tables of `projection` before they are rebuilt from the log.
+        `Rules`; for `projected` and `clear_projection`, see `Service`.
         """
         self._measures = measures or Measures(owner)
         self._marks = marks
         self._database = database
         self._snapshot = Snapshot(owner, state, fold_version)
-        self._projection = projection
+        self._projection, self._projected = projection, projected
         self._clear_projection = clear_projection
-        self._has_deleted_old = False
         self._is_leader = is_leader
         self._backlog_limit = backlog_limit
-        self._overtaken = False
+        self._has_deleted_old = self._overtaken = False
         self.rebuilds = RebuildRequests()
         self._ends = False
         """Whether what is in the database is no longer what was loaded from it."""
@@ -238,7 +238,7 @@ class DatabaseSaver:
             # `dict.get` does not page in: a dropped record must not be loaded again.
             unsaved[key] = UnsavedRecord(dict.get(getattr(state, key[0]), key[1]), root, portion)
         if self._projection is not None:
-            self._unsaved.add_events(events, portion, size)
+            self._unsaved.add_events(events, portion, size, self._projected)
         self.folded_position.advance(positions.get(subjects.CONTROL, 0))
         self._has_unsaved.set()
         for on_changed, _ in self._listeners:

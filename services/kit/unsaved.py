@@ -39,11 +39,18 @@ class Unsaved:
         self._sizes: dict[int, int] = {}
         """The same by number of the portion."""
 
-    def add_events(self, events: Sequence[Recorded], portion: int, size: int) -> None:
-        """Add the events of a portion, read from messages of `size` bytes."""
-        self.events.extend(events)
-        self._sizes[portion] = size
-        self.bytes += size
+    def add_events(
+        self, events: Sequence[Recorded], portion: int, size: int, kinds: frozenset[type] | None
+    ) -> None:
+        """Add the events of a portion, read from messages of `size` bytes. Only those of `kinds`, if given.
+
+        Others would call for a save that has nothing to write: a rebuild reads a hundred of them for each.
+        """
+        wanted = events if kinds is None else [e for e in events if type(e.event) in kinds]
+        if wanted:
+            self.events.extend(wanted)
+            self._sizes[portion] = size
+            self.bytes += size
 
     def share_of(self, limit: int, *, count_records: bool) -> float:
         """How much this is of what may be unsaved: above 1, folding pauses."""

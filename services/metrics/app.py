@@ -32,7 +32,7 @@ from services.metrics.settings import MetricsSettings
 from services.metrics.settling import settle_ended_trials
 from services.metrics.sharing.agreement import agree, holds_streams, skips_message
 from services.metrics.sharing.front import serve_all_shards
-from services.metrics.store import project
+from services.metrics.store import PROJECTED, project
 from services.metrics.trimming import drop_points, trim_logs
 
 RULES = Rules(
@@ -92,6 +92,7 @@ def service_of(settings: MetricsSettings) -> Service:
         asked_as=shard_subject(shard) if shards > 1 else "",
         settings=MetricsSettings,
         projection=project,
+        projected=PROJECTED,
         read_model_queries=READS,
         restore=restore_copy,
         background_tasks=_run_background_tasks,

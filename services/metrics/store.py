@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,34 +17,67 @@ from services.metrics.logs.writer import LineWriter
 from services.metrics.reports.writer import ReportWriter
 
 
+def _write_home(reports: ReportWriter, lines: LineWriter, recorded: Recorded) -> None:
+    reports.record_home(recorded.event.trial_id, recorded.event.experiment_id)
+
+
+def _delete_trials(reports: ReportWriter, lines: LineWriter, recorded: Recorded) -> None:
+    reports.delete_trials(recorded.event.trial_ids)
+    lines.delete_tasks(recorded.event.task_ids)
+
+
+def _delete_experiment(reports: ReportWriter, lines: LineWriter, recorded: Recorded) -> None:
+    event: ExperimentDeleted = recorded.event
+    if event.state == "DELETED":
+        reports.delete_trials(event.trial_ids)
+        lines.delete_experiment(event.experiment_id)
+
+
+def _delete_task(reports: ReportWriter, lines: LineWriter, recorded: Recorded) -> None:
+    lines.delete_tasks([recorded.event.task_id])
+
+
+def _drop_points(reports: ReportWriter, lines: LineWriter, recorded: Recorded) -> None:
+    reports.drop_points(recorded.event.trial_id, recorded.event.through)
+
+
+def _trim_logs(reports: ReportWriter, lines: LineWriter, recorded: Recorded) -> None:
+    lines.trim(recorded.event.through)
+
+
+def _write_batch(reports: ReportWriter, lines: LineWriter, recorded: Recorded) -> None:
+    judged: JudgedBatch = recorded.event
+    if judged.expired and isinstance(judged.batch, LogLines):
+        lines.count_expired(judged.batch)
+    if not judged.accepted:
+        return
+    if isinstance(judged.batch, LogLines):
+        lines.write(judged.batch, recorded.position)
+    else:
+        reports.write(judged.batch, judged, recorded.position)
+
+
+_WRITES: dict[type, Callable[[ReportWriter, LineWriter, Recorded], None]] = {
+    TrialCreated: _write_home,
+    TrialsDeleted: _delete_trials,
+    ExperimentDeleted: _delete_experiment,
+    TaskForgotten: _delete_task,
+    PointsDropped: _drop_points,
+    LogsTrimmed: _trim_logs,
+    JudgedBatch: _write_batch,
+}
+PROJECTED = frozenset(_WRITES)
+"""Kinds of events that are written. All others, of which CONTROL has many more, need not be kept for it."""
+
+
 def project(connection: sa.Connection, records: Mapping[Key, Any], events: Sequence[Recorded]) -> None:
     """Write what the folded batches of one commit add."""
-    writer, lines = ReportWriter(connection), LineWriter(connection)
+    reports, lines = ReportWriter(connection), LineWriter(connection)
     # In log order, deletions among writes: what was reported before a deletion goes, and what comes after it
     # stays refused by the fold.
     for recorded in events:
-        event = recorded.event
-        if isinstance(event, TrialCreated):
-            writer.record_home(event.trial_id, event.experiment_id)
-        if isinstance(event, TrialsDeleted):
-            writer.delete_trials(event.trial_ids)
-            lines.delete_tasks(event.task_ids)
-        if isinstance(event, ExperimentDeleted) and event.state == "DELETED":
-            writer.delete_trials(event.trial_ids)
-            lines.delete_experiment(event.experiment_id)
-        if isinstance(event, TaskForgotten):
-            lines.delete_tasks([event.task_id])
-        if isinstance(event, PointsDropped):
-            writer.drop_points(event.trial_id, event.through)
-        if isinstance(event, LogsTrimmed):
-            lines.trim(event.through)
-        if isinstance(event, JudgedBatch) and event.expired and isinstance(event.batch, LogLines):
-            lines.count_expired(event.batch)
-        if not isinstance(event, JudgedBatch) or not event.accepted:
-            continue
-        if isinstance(event.batch, LogLines):
-            lines.write(event.batch, recorded.position)
-        else:
-            writer.write(event.batch, event, recorded.position)
-    writer.finish()
+        write = _WRITES.get(type(recorded.event))
+        if write is not None:
+            write(reports, lines, recorded)
+    reports.finish()
     lines.finish()

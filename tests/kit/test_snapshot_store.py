@@ -234,6 +234,25 @@ def test_what_waits_is_saved_at_once_when_half_of_what_may_wait_does(database, m
     asyncio.run(work())
 
 
+def test_events_that_the_read_model_does_not_need_call_for_no_save(database, monkeypatch):
+    """Else a rebuild stands still for a transaction again and again, which has nothing to write."""
+    monkeypatch.setattr(snapshot_store, "SAVE_EVERY_S", 3600.0)
+
+    async def work():
+        replica = Replica(database, leads=True, backlog_limit=10)
+        replica.saver._projected = frozenset({str})
+        async with running(replica), asyncio.timeout(60):
+            for position in range(1, 60):
+                await replica.fold("CONTROL", position, size=10**7)
+            assert replica.saver.saved_positions == {}
+            replica.saver._projected = None
+            for position in range(60, 67):
+                await replica.fold("CONTROL", position)
+            await until(lambda: replica.saver.saved_positions.get("CONTROL") == 66)
+
+    asyncio.run(work())
+
+
 def test_a_save_takes_so_many_bytes_of_messages_however_few_they_are(database, monkeypatch):
     """Else a flood of large ones makes one save of many seconds, and everything else waits behind it."""
     monkeypatch.setattr(snapshot_store, "SAVE_EVERY_S", 3600.0)
