@@ -104,9 +104,10 @@ class Pager(Generic[S]):
 
     def record_changes(self, keys: Iterable[Key]) -> None:
         """Note the records that the current portion stored or deleted."""
+        # The portion that is being folded: the saver counts it once it is complete.
+        portion = self._saver.portions.folded + 1
         for key in keys:
-            # The portion that is being folded: the saver counts it once it is complete.
-            self._record_change(key, self._saver.portions.folded + 1)
+            self._record_change(key, portion)
 
     def _record_change(self, key: Key, portion: int) -> None:
         if key[0] not in self._roots.root_lookups:
@@ -120,6 +121,9 @@ class Pager(Generic[S]):
         self._absent_records.pop(key, None)
         root = self._roots.root_of(self._state, key)
         if root is not None:
+            # A root changes many times in a portion, and only the first time moves it.
+            if self._last_change.get(root) == portion:
+                return
             self._loaded_roots.add(root)
             self._empty_roots.pop(root, None)
             self._last_change.pop(root, None)

@@ -373,7 +373,7 @@ class Runner(Generic[S]):
             return
         self._recent.append(recorded)
         try:
-            keys = tuple(self.rules.evolve(self.state, recorded))
+            keys = dict.fromkeys(self.rules.evolve(self.state, recorded))  # Many store a record twice.
         except PageFault:
             raise
         except Exception as error:
@@ -384,7 +384,7 @@ class Runner(Generic[S]):
             self.pager.load_named(keys)
             self.pager.record_changes(keys)
         self.decider.record_changes(keys, recorded.id)
-        self._dirty.update(dict.fromkeys(keys))
+        self._dirty.update(keys)
 
     def _on_event_skipped(self, recorded: Recorded) -> None:
         event: EventSkipped = recorded.event
