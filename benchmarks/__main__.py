@@ -18,6 +18,7 @@ NAMES = (
     "launch_ranks",
     "fold_rate",
     "archive",
+    "rebuild",
     "one_event",
     "aged",
     "long_history",

@@ -1,26 +1,34 @@
-"""How fast the log moves to the archive and is read from there, and how long the stream pauses for it.
+"""How fast the log moves to the archive and is read from there, and how long decisions pause for it.
 
 python -m benchmarks.archive [--quick] [EVENTS]
+
+Meanwhile another process decides without end, as a service does: it appends a fenced batch, and goes on once
+it has read it back. 10,000,000 events take some 10 minutes and 6 GB of the disk.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
-import logging
+import multiprocessing
+import statistics
 import tempfile
 import time
-from collections.abc import Awaitable, Iterator
+import uuid
+from collections.abc import Awaitable
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Event
 from pathlib import Path
+from typing import NamedTuple
 
-import structlog
+import nats
 
 from benchmarks.fold_rate import fold
 from benchmarks.kit.benchmark import Benchmark
 from benchmarks.kit.histories import Cluster, bodies
 from benchmarks.kit.live import Broker, connected, running_broker
+from benchmarks.kit.quiet import quiet
 from benchmarks.kit.table import row
 from det_contracts import codec, subjects
 from services.archive.cutting import Cutter, Limits
@@ -28,14 +36,14 @@ from services.archive.sealing import Sealer
 from services.kit.archive.log import ArchivedLog
 from services.kit.archive.segments import Segments
 from services.kit.blobs import DirectoryBlobs
-from services.kit.cancellation import cancel_and_wait
 from services.kit.log import Draft, Fence, Log
 from services.kit.log_jetstream import JetStreamLog
 from services.kit.records import read_event
 from services.searcher.app import RULES as SEARCHER
 
 CONTROL = subjects.CONTROL
-OWNER = "bench"
+OWNER, DECIDER = "bench", "search"
+"""Whose decisions the history begins with, and whose are measured meanwhile."""
 BATCH = 999
 
 
@@ -54,42 +62,42 @@ def main(size: Size) -> None:
     cluster = Cluster()
     while len(cluster.log) < min(size.made, size.events):
         cluster.run(size.trials)
-    with _quiet(), running_broker() as server, tempfile.TemporaryDirectory() as folder:
+    with quiet(), running_broker() as server, tempfile.TemporaryDirectory() as folder:
         asyncio.run(_measured(server, Segments(DirectoryBlobs(Path(folder))), cluster, size))
         files = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
     row("an event in the archive", files / size.events, "bytes")
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppresses log lines about sealing, which would break up the table."""
-    before = structlog.get_config()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    try:
-        yield
-    finally:
-        structlog.configure(**before)
 
 
 async def _measured(server: Broker, segments: Segments, cluster: Cluster, size: Size) -> None:
     async with connected(server) as connection, connected(server) as other:
         stream = JetStreamLog(connection)
         await _fill(stream, cluster, size.events)
-        sealer = Sealer(stream, segments, count=size.segment)
+        idle = await _decided_beside(server, asyncio.sleep(size.idle_s))
+        sealer, sealed = Sealer(stream, segments, count=size.segment), 0
+
+        async def seal() -> None:
+            nonlocal sealed
+            while (header := await sealer.seal()) is not None:
+                sealed = header.last
+
         began = time.perf_counter()
-        sealed = 0
-        while (header := await sealer.seal()) is not None:
-            sealed = header.last
+        sealing = await _decided_beside(server, seal())
         row("sealed, and read back", sealed / (time.perf_counter() - began), "events/s")
         cutter = Cutter(
-            stream, sealer, segments, Limits(keep_s=0, keep_events=0), owners=(OWNER,), clock=lambda: 1e12
+            stream,
+            sealer,
+            segments,
+            Limits(keep_s=0, keep_events=0),
+            owners=(OWNER, DECIDER),
+            clock=lambda: 1e12,
         )
-        idle, _ = await _appending(JetStreamLog(other), asyncio.sleep(size.idle_s), "idle")
-        cutting = cutter.cut({OWNER: 10**12})
-        longest, typical = await _appending(JetStreamLog(other), cutting, "cutting")
-        row("an append while the stream is cut, p50", typical * 1000, "ms")
-        ratio = f"{idle * 1000:.3g} ms while it is not"
-        row("an append while the stream is cut, longest", longest * 1000, "ms", "< 100", ratio)
+        began = time.perf_counter()
+        cutting = await _decided_beside(server, cutter.cut({OWNER: 10**12}))
+        row("cut off the stream", sealed / (time.perf_counter() - began), "events/s")
+        for meanwhile, took in (("sealed", sealing), ("cut", cutting)):
+            ratio = f"{idle.longest_ms:.3g} ms while it is not; {took.decisions:,} decisions"
+            row(f"a decision while the stream is {meanwhile}, p50", took.typical_ms, "ms")
+            row(f"a decision while the stream is {meanwhile}, longest", took.longest_ms, "ms", "< 100", ratio)
         log = ArchivedLog(JetStreamLog(other), segments)
         row("read from the archive", await _read(log, sealed), "events/s", ">= 200,000")
         row("a story of one trial", await _story(log), "ms", "< 200")
@@ -97,6 +105,61 @@ async def _measured(server: Broker, segments: Segments, cluster: Cluster, size: 
         from_memory = fold(SEARCHER, bodies(cluster.log))
         ratio = f"{rate / from_memory:.2f} of folding alone"
         row("read from the archive and folded by the searcher", rate, "events/s", ">= 200,000", ratio)
+
+
+class Decided(NamedTuple):
+    """How long decisions took, each from its append until it was read back."""
+
+    decisions: int
+    typical_ms: float
+    longest_ms: float
+
+
+async def _decided_beside(server: Broker, work: Awaitable[object]) -> Decided:
+    """Decide one thing after another in a process of its own, as a service does, while some work is done."""
+    context = multiprocessing.get_context("spawn")
+    done = context.Event()
+    answers, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_decide_until, args=(server.url, done, theirs))
+    process.start()
+    # Its copy alone is open then, so that its end is noticed here.
+    theirs.close()
+    try:
+        await asyncio.to_thread(answers.recv)
+        await work
+        done.set()
+        took: list[float] = await asyncio.to_thread(answers.recv)
+    finally:
+        process.kill()
+        process.join()
+    return Decided(len(took), 1000 * statistics.median(took), 1000 * max(took))
+
+
+def _decide_until(url: str, done: Event, answers: Connection) -> None:
+    asyncio.run(_decide(url, done, answers))
+
+
+async def _decide(url: str, done: Event, answers: Connection) -> None:
+    client = await nats.connect(url)
+    log, took, subject = JetStreamLog(client), list[float](), subjects.decision(DECIDER)
+    # Of many, each with as many events as an operation that is completed calls for, on a subject of its own.
+    drafts = [Draft(f"control.{DECIDER}.thing.{n}.happened", b"{}", "") for n in range(2)]
+    newest = await log.last(subject)
+    fence = newest.position if newest is not None else 0
+    async with log.read(CONTROL, after=await log.end(CONTROL, after=0)) as feed:
+        answers.send(None)
+        while not done.is_set() or not took:
+            began = time.perf_counter()
+            batch = [Draft(subject, b"{}", ""), *drafts]
+            named = [Draft(draft.subject, draft.body, uuid.uuid4().hex) for draft in batch]
+            last = await log.append_batch(named, fence=Fence(subject, fence))
+            fence, position = last - len(drafts), 0
+            while position < last:
+                messages = (await feed.batch()).messages
+                position = messages[-1].position if messages else position
+            took.append(time.perf_counter() - began)
+    answers.send(took)
+    await client.close()
 
 
 async def _fill(stream: Log, cluster: Cluster, count: int) -> None:
@@ -110,22 +173,6 @@ async def _fill(stream: Log, cluster: Cluster, count: int) -> None:
         drafts += [Draft(*message, f"{first}-{n}") for n, message in enumerate(itertools.islice(ends, BATCH))]
         fence = await stream.append_batch(drafts, fence=Fence(subject, fence)) - BATCH
     await stream.append_batch([Draft(subject, b"{}", "last")], fence=Fence(subject, fence))
-
-
-async def _appending(log: Log, work: Awaitable[object], name: str) -> tuple[float, float]:
-    """The maximum and the median time of an append while some work is done."""
-    took: list[float] = []
-
-    async def append() -> None:
-        for number in itertools.count():
-            began = time.perf_counter()
-            await log.append(Draft("control.bench.thing.1.happened", b"{}", f"{name}-{number}"))
-            took.append(time.perf_counter() - began)
-
-    appending = asyncio.ensure_future(append())
-    await work
-    await cancel_and_wait(appending)
-    return max(took), sorted(took)[len(took) // 2]
 
 
 async def _read(log: Log, count: int) -> float:
