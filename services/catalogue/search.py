@@ -7,6 +7,7 @@ of `services.catalogue.columns`.
 
 from __future__ import annotations
 
+import heapq
 import json
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,7 @@ import msgspec
 from det_contracts.problems import invalid
 from services.catalogue.columns.experiments import COLUMNS
 from services.catalogue.columns.values import Values, resolve_column
+from services.kit.paging import Span, Window, experiments_span
 
 Lookup = Mapping[str, Values]
 Ids = list[int]
@@ -26,6 +28,8 @@ Test = Callable[[Any], bool]
 MAX_DEPTH = 8
 MAX_CONDITIONS, MAX_ORDERS = 200, 20
 """Each condition, and each column to sort by, goes over all experiments once."""
+FEW = 20
+"""A page is found without sorting if it ends before one of so many parts of all."""
 # Pages show these instead of ACTIVE, but scripts and saved filters name the state that is stored.
 _ACTIVE = ("active", "queued", "pulling", "starting", "running")
 
@@ -39,16 +43,19 @@ class ExperimentQuery(msgspec.Struct, frozen=True):
     names: frozenset[str]
     """The columns that the filter and the order use."""
 
-    def apply(self, lookup: Lookup, ids: Ids) -> Ids:
-        """The matching ids among `ids` (ascending), sorted; newest first if no order is given."""
+    def page(self, lookup: Lookup, ids: Ids, window: Window) -> tuple[Ids, Span]:
+        """A page of the matching ids among `ids` (ascending), sorted; newest first if no order is given."""
         matching_ids = self.narrow(lookup, ids)
+        span = experiments_span(window, len(matching_ids))
         if not self.orders:
-            return matching_ids[::-1]
+            return matching_ids[::-1][span.start : span.end], span
         # Sorting is stable: sorting by the least important column first leaves its order among equals of the
-        # others.
-        for column, descending in reversed(self.orders):
-            matching_ids = _sorted(lookup[column], matching_ids, descending)
-        return matching_ids
+        # others. Nobody sees how what follows the page is ordered by the most important one.
+        (primary, is_descending), *others = self.orders
+        for column, descending in reversed(others):
+            matching_ids = _sorted(lookup[column], matching_ids, descending, len(matching_ids))
+        ordered = _sorted(lookup[primary], matching_ids, is_descending, span.end)
+        return ordered[span.start : span.end], span
 
 
 def parse(text: str, sort: str = "") -> ExperimentQuery:
@@ -270,18 +277,28 @@ def _parse_order(part: str) -> tuple[str, bool]:
     return resolve_column(column), direction == "desc"
 
 
-def _sorted(values: Values, ids: Ids, descending: bool) -> Ids:
-    """Sort numbers before texts, and texts without regard to case; missing values come last."""
+def _sorted(values: Values, ids: Ids, descending: bool, count: int) -> Ids:
+    """The first `count` ids in order, perhaps followed by others.
+
+    Numbers come before texts, and texts without regard to case; missing values come last.
+    """
     get = values.get
     column_values = list(map(get, ids))
     present = [id for id, value in zip(ids, column_values, strict=True) if value is not None and value != ()]
     missing = [] if len(present) == len(ids) else [id for id in ids if get(id) in _MISSING]
     if present and not isinstance(get(present[0]), str | tuple):
         try:
-            return [*sorted(present, key=get, reverse=descending), *missing]  # type: ignore[arg-type]
+            return [*_first(present, get, descending, count), *missing]
         except TypeError:
             pass
-    return [*sorted(present, key=lambda id: _sort_key(get(id)), reverse=descending), *missing]
+    return [*_first(present, lambda id: _sort_key(get(id)), descending, count), *missing]
+
+
+def _first(ids: Ids, key: Callable[[int], Any], descending: bool, count: int) -> Ids:
+    # One pass finds the first few of very many in an eighth of the time that it takes to sort all of them.
+    if count * FEW < len(ids):
+        return (heapq.nlargest if descending else heapq.nsmallest)(count, ids, key)
+    return sorted(ids, key=key, reverse=descending)
 
 
 _MISSING = (None, ())

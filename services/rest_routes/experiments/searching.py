@@ -25,7 +25,6 @@ from services.catalogue.columns.values import (
 from services.catalogue.domain import Experiment
 from services.catalogue.peers import Summary
 from services.catalogue.search import Lookup
-from services.kit import paging
 from services.people import workspace_records
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_routes.experiments.experiments import load_for_display, unable_to_start
@@ -79,10 +78,9 @@ async def find(call: Authenticated, query: FromQuery[SearchQuery]) -> Response:
     if project:
         ids = [id for id in ids if state.experiments[id].project_id == project]
     # Runs in a thread: it takes 100 ms with 100,000 experiments, which would block the event loop.
-    ordered = await asyncio.to_thread(search_request.apply, lookup, ids)
-    part = paging.experiments_span(query.window, len(ordered))
+    page_ids, part = await asyncio.to_thread(search_request.page, lookup, ids, query.window)
     # Some may have been deleted while the thread ran.
-    page = [state.experiments[id] for id in ordered[part.start : part.end] if id in state.experiments]
+    page = [state.experiments[id] for id in page_ids if id in state.experiments]
     rows = await _rows(call, page, query.lean)
     if wanted:
         rows = [row | {"values": _values(lookup, wanted, row["experiment"]["id"])} for row in rows]
