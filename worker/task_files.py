@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from det_contracts import orders
-from services.kit.allowed_paths import Roots
+from det_contracts.roots import Roots
 from services.kit.credentials import mint_trial, trial_inbox
 from worker.account import Accounts
 from worker.briefing import Briefing
