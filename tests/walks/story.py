@@ -5,6 +5,7 @@ from det_contracts.creation import Once
 from det_contracts.custom_search import CreateTrial as CustomTrial
 from det_contracts.custom_search import SetProgress
 from det_contracts.events import archive, scheduler, trial, worker
+from det_contracts.events.metrics import DatabaseCopied
 from det_contracts.events.scheduler import PoolSettings, Provider
 from det_contracts.ids import TASK_PORTS
 from det_contracts.provisioning import ReportWorkers, SeenWorker
@@ -35,6 +36,8 @@ class Story(FailingRuns, Administration, CheckpointChanges, Users):
 
     def hosts(self):
         self.cluster.tell(archive.SegmentSealed(stream="CONTROL", first=1, last=2, header="x", size=3))
+        copied = DatabaseCopied(owner="metrics", copy="x", before="", through={}, size=3, reason="due")
+        self.cluster.tell(copied)
         settings = PoolSettings(scheduler="priority", preemption=True)
         self.ask(commands.ConfigurePools(pools={"story": settings}))
         self.here("a", 4, pool="story")
