@@ -27,12 +27,12 @@ from services.kit.archive.log import ArchivedLog
 from services.kit.archive.segments import Segments
 from services.kit.blobs import DirectoryBlobs
 from services.kit.cancellation import cancel_and_wait
-from services.kit.host import Service
 from services.kit.log import Log, Stored
 from services.kit.log_memory import MemoryLog
 from services.kit.migrate import open_database
 from services.kit.records import read_event
 from services.kit.runner import Runner
+from services.kit.service import Service
 from services.kit.snapshot_store import DatabaseSaver
 
 CONTROL = subjects.CONTROL

@@ -13,10 +13,10 @@ from services.checkpoints.rights import directory
 from services.checkpoints.script_answers import storage_handler
 from services.kit.authz.commands import add_access_checks
 from services.kit.authz.people import add_people_fold
-from services.kit.host import Service
 from services.kit.parts import Parts
 from services.kit.rules import Rules
 from services.kit.script_requests import serve_scripts
+from services.kit.service import Service
 
 RULES = Rules(
     owner="checkpoints",

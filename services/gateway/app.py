@@ -27,11 +27,11 @@ from services.kit.authz.commands import add_access_checks
 from services.kit.cancellation import cancel_and_wait
 from services.kit.conditions import STARTING
 from services.kit.health_reports import HealthReports
-from services.kit.host import Service
 from services.kit.log_jetstream import ACK_TIMEOUT_S
 from services.kit.parts import Parts, settings_of
 from services.kit.rules import Rules
 from services.kit.sealing import sealer_from
+from services.kit.service import Service
 from services.kit.tls import server_context
 from services.live import Live
 from services.people.commands import COMMANDS

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import sqlalchemy as sa
 import structlog
 from nats.aio.client import Client
 from nats.aio.subscription import Subscription
@@ -36,19 +34,17 @@ from services.kit.log_progress import ProcessProgress, serve_log_progress
 from services.kit.metric_collectors import EnvironmentMetrics
 from services.kit.offload import Offload
 from services.kit.parts import Parts
-from services.kit.process_metrics import Measures, Reading
+from services.kit.process_metrics import Measures
 from services.kit.rebuild import Rebuild
-from services.kit.restoration import Restoration
-from services.kit.rules import Call, Rules, record_decoders
+from services.kit.rules import Call
 from services.kit.runner import Runner
-from services.kit.saver import Projection
 from services.kit.self_watch import SelfWatch, WatchSources
+from services.kit.service import Restoration, Service
 from services.kit.service_process import run_service
 from services.kit.service_subjects import service_inbox
-from services.kit.settings import ServiceSettings, field_types
+from services.kit.settings import ServiceSettings
 from services.kit.snapshot import Snapshot
 from services.kit.snapshot_store import DatabaseSaver
-from services.kit.unsaved import BACKLOG_LIMIT
 
 if TYPE_CHECKING:
     from services.kit.spans import Tracer
@@ -57,50 +53,6 @@ DATABASE_RETRY_S = 1.0
 """Pause in seconds before another attempt to open the database."""
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True)
-class Service:
-    """The parts of a service that it does not share with the others."""
-
-    rules: Rules[Any]
-    folder: str = ""
-    """The folder of its migrations in `services`; empty: that of the owner's name."""
-    asked_as: str = ""
-    """Name in the subjects of queries that this process answers; empty: that of the owner."""
-    settings: type[ServiceSettings] = ServiceSettings
-    projection: Projection | None = None
-    """Writes the read model beside the snapshot."""
-    projected: frozenset[type] | None = None
-    """Kinds of events that the projection needs; None: all."""
-    clear_projection: Callable[[sa.Connection], None] | None = None
-    """Clears the read model. Set only if it follows from CONTROL alone and can be rebuilt."""
-    read_model_queries: Mapping[type, Callable[[sa.Connection, Any], Any]] = field(default_factory=dict)
-    """One function per query that the read model answers."""
-    offloaded_queries: Mapping[type, Job] = field(default_factory=dict)
-    """Slow queries that need no state; each is answered in another process."""
-    restore: Callable[[Restoration], Awaitable[bool]] | None = None
-    """Fills an empty database from elsewhere than the log, before that is read; returns whether it did."""
-    background_tasks: Callable[[Parts], Awaitable[None]] | None = None
-    """Coroutine run beside the runner for the life of the service: HTTP, heartbeats."""
-    always_saves: bool = False
-    """True if every replica has its own database (the gateway); otherwise only the leader saves."""
-    backlog_limit: int = BACKLOG_LIMIT
-    """Number of unsaved events allowed; small if single events are large."""
-    measures: type[Measures] = Measures
-    """Metrics counted beside those common to all services."""
-    readings: Callable[[Any], Iterable[Reading]] | None = None
-    """Prometheus readings derived from the folded state."""
-
-    preparation: Callable[[], None] | None = None
-    """What each start needs, whatever its settings are, and is kept once it is made."""
-
-    def prepare(self) -> None:
-        """Make what each start needs. Whoever forks services calls this before, so that forks share it."""
-        record_decoders(self.rules.state)
-        field_types(self.settings)
-        if self.preparation is not None:
-            self.preparation()
 
 
 def main(service: Service) -> None:

@@ -29,7 +29,7 @@ import setproctitle
 from services.kit.host_processes import die_with_parent
 
 if TYPE_CHECKING:
-    from services.kit.host import Service
+    from services.kit.service import Service
 
 SOCKET_VARIABLE = "STEADFAST_FORK_SERVER"
 """Variable with the descriptor of the request socket."""

@@ -11,10 +11,10 @@ from det_contracts import subjects
 from det_contracts.metrics_shards import OWNER, owner_of_shard, shard_subject
 from det_contracts.script_queries import AskRefusals
 from services.kit.bus import BusServer
-from services.kit.host import Service
 from services.kit.parts import Parts, settings_of
 from services.kit.rules import Rules
 from services.kit.script_requests import RecordWaiters, serve_scripts
+from services.kit.service import Service
 from services.kit.settings import BadSettings, load
 from services.metrics.answers import ANSWERS
 from services.metrics.commands import COMMANDS

@@ -15,10 +15,10 @@ from services.kit import task_tokens
 from services.kit.authz.commands import add_access_checks
 from services.kit.authz.people import add_people_fold
 from services.kit.bus import name_of
-from services.kit.host import Service
 from services.kit.parts import Parts, settings_of
 from services.kit.rules import Call, Rules
 from services.kit.script_requests import RecordWaiters, serve_scripts
+from services.kit.service import Service
 from services.kit.settings import ServiceSettings
 from services.scheduler.commands import COMMANDS
 from services.scheduler.consumers import Consumers

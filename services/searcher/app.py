@@ -8,10 +8,10 @@ from det_contracts.queries import PreviewSearch
 from det_contracts.script_queries import AskBest, AskMetadata, AskOperations
 from services.kit.authz.commands import add_access_checks
 from services.kit.authz.people import add_people_fold
-from services.kit.host import Service
 from services.kit.parts import Parts
 from services.kit.rules import Rules
 from services.kit.script_requests import RecordWaiters, serve_scripts
+from services.kit.service import Service
 from services.searcher.commands import COMMANDS
 from services.searcher.domain import State, evolve
 from services.searcher.domain.roots import ROOTS

@@ -8,10 +8,10 @@ from functools import partial
 from services.kit.addresses import Addresses
 from services.kit.authz.commands import add_access_checks
 from services.kit.authz.people import add_people_fold
-from services.kit.host import Service
 from services.kit.parts import Parts, settings_of
 from services.kit.rules import Rules
 from services.kit.sealing import FOR_WEBHOOKS, CannotOpen, Sealer, is_sealed, sealer_from
+from services.kit.service import Service
 from services.kit.settings import BadSettings
 from services.kit.tls import client_context
 from services.webhooks.commands import COMMANDS, MAX_WEBHOOKS

@@ -19,8 +19,8 @@ from services.kit.log import FenceLost
 from services.kit.log_memory import matches
 from services.kit.migrate import open_database, schema_of
 from services.kit.process_metrics import Measures
-from services.kit.restoration import Restoration
 from services.kit.self_watch import SelfWatch
+from services.kit.service import Restoration
 from services.kit.service_subjects import published_by
 from services.kit.settings import BadSettings, ServiceSettings
 from services.metrics.copies import pages, restoring

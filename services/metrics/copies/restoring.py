@@ -17,7 +17,7 @@ from services.kit.database import POSITIONS, SNAPSHOTS, Database, database_messa
 from services.kit.jetstream_feed import READ_ERRORS
 from services.kit.log import Log
 from services.kit.migrate import MIGRATION_LOCK, recreate, schema_of, upgrade
-from services.kit.restoration import Restoration
+from services.kit.service import Restoration
 from services.metrics.copies.copier import newest_copy
 from services.metrics.copies.pages import Rows
 from services.metrics.copies.store import BadCopy, CopyStore, Manifest, check_store, store_of
