@@ -222,8 +222,9 @@ def test_the_start_of_a_cluster_prints_the_next_steps(tmp_path):
 
 @pytest.mark.parametrize(("processors", "taken"), [(1, "1"), (2, "1"), (4, "2"), (8, "4"), (64, "4")])
 def test_the_broker_leaves_half_of_the_processors_to_those_whom_it_serves(processors, taken):
-    assert broker.environment({"HOME": "/h"}, processors) == {"HOME": "/h", "GOMAXPROCS": taken}
-    assert broker.environment({"GOMAXPROCS": "7"}, processors) == {"GOMAXPROCS": "7"}
+    assert broker.environment({"HOME": "/h"}, processors) == {"HOME": "/h", "GOMAXPROCS": taken, "GOGC": "50"}
+    set_by_operator = {"GOMAXPROCS": "7", "GOGC": "100"}
+    assert broker.environment(set_by_operator, processors) == set_by_operator
 
 
 def test_the_broker_of_a_local_cluster_is_started_so(tmp_path, monkeypatch):
