@@ -22,6 +22,7 @@ from services.kit.self_watch import SelfWatch
 from tests.fixtures.own_time import set_time
 from tests.fixtures.service_processes import run_module, start_service
 from worker import app
+from worker.control_groups import groups_of
 from worker.identity import Identity
 from worker.settings import WorkerSettings
 
@@ -168,7 +169,7 @@ def test_a_worker_that_the_broker_shuts_out_ends(broker, settings, tmp_path, mon
         await host.ensure_streams(service.jetstream())
         try:
             async with asyncio.timeout(60):
-                await app._run(mine, Identity("w", "folder-of-w"), None)
+                await app._run(mine, Identity("w", "folder-of-w"), None, groups_of(mine, "folder-of-w"))
         finally:
             await close(service)
 

@@ -376,7 +376,7 @@ def test_either_database_is_filled_from_a_copy_of_the_other(place, tables, postg
         await place.copy()
         assert await restore(other, store, (await newest_copy(place.log, OWNER)).fact)
         assert rows_of(other) == whole
-        for database in (first, other):
+        for database in (first, server, other):
             database.close()
 
     asyncio.run(work())

@@ -354,6 +354,7 @@ def test_only_the_first_shard_may_say_how_many_there_are():
         "control.metrics-2.>",
         "control.metrics.trial.>",
         "control.metrics.shard.2.joined",
+        "control.metrics.database.metrics-2.copied",
         "$KV.leases.metrics-2",
     }
     assert "control.metrics.>" in may_publish("metrics")
