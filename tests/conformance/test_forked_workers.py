@@ -22,8 +22,13 @@ AGAIN = """
 import sys
 import pytest
 assert "colorsys" in sys.modules
-sys.exit(pytest.main(["-q", sys.argv[1]]))
+sys.exit(pytest.main(["-q", sys.argv[1], sys.argv[2]]))
 """
+
+
+def own_temporary_folder(tmp_path):
+    """Without this option, a pytest removes at its end what earlier runs of its user have left: gigabytes."""
+    return f"--basetemp={tmp_path / 'of the inner run'}"
 
 
 @pytest.fixture
@@ -36,7 +41,7 @@ def start(tmp_path):
         (tmp_path / "pytest.ini").write_text(SETTINGS)
         servers.append(ForkServer([str(tmp_path)], main=MAIN))
         servers[0].wait_until_ready()
-        words = ["-c", AGAIN, str(tmp_path / "test_one.py")]
+        words = ["-c", AGAIN, str(tmp_path / "test_one.py"), own_temporary_folder(tmp_path)]
         with servers[0].start(words, stdout=subprocess.PIPE, text=True) as process:
             output, _ = process.communicate(timeout=60)
             return process.wait(), output
@@ -76,7 +81,8 @@ def test_where_none_can_be_forked_each_process_is_started(tmp_path):
         "def test_it(): pass\n"
     )
     (tmp_path / "pytest.ini").write_text(SETTINGS)
-    words = ["-q", "-n", "1", "-p", "xdist", "-p", "tests.fixtures.forked_workers", str(tmp_path)]
+    plugins = ["-p", "xdist", "-p", "tests.fixtures.forked_workers"]
+    words = ["-q", "-n", "1", *plugins, own_temporary_folder(tmp_path), str(tmp_path)]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words],
         cwd=tmp_path,
