@@ -43,16 +43,22 @@ class Process:
         self.fenced = False
         """Ended by its shim because the host was out of touch."""
         self.world = world
+        self._contact_at = host.contact_at
+        self._key = self.id, self.host.instance
         self._task = self._shim = None
 
     def start(self):
+        """Run the program; the shim of a host that is out of touch begins nothing."""
+        if self.assigned.fence_s and self._is_out_of_touch():
+            self._fence_off()
+            return
+        self.host.check_alone(self.assigned)
         kind = _PROGRAM_OF.get(self.assigned.kind) or ("companion" if self.rank else "chief")
         work = self.world.programs[kind](self)
         # The process and its shim outlive the worker's process.
         self._task = outside(self._run_program(work))
         if self.assigned.fence_s:
             self._shim = outside(self._watch_fence())
-        self._key = self.id, self.host.instance
         self.world.processes[self._key] = self
         if self.rank == 0:
             self.world.chiefs[self.id] = self
@@ -67,10 +73,15 @@ class Process:
 
     async def _watch_fence(self):
         """What the shim does while the host runs, independent of the worker's process."""
-        loop, contact = asyncio.get_running_loop(), self.host.contact_at
-        while loop.time() - contact <= self.assigned.fence_s:
+        while not self._is_out_of_touch():
             await asyncio.sleep(0.5)
-            contact = max(contact, self.host.contact_at)
+        self._fence_off()
+
+    def _is_out_of_touch(self):
+        self._contact_at = max(self._contact_at, self.host.contact_at)
+        return asyncio.get_running_loop().time() - self._contact_at > self.assigned.fence_s
+
+    def _fence_off(self):
         self.fenced = True
         self.world.ledger.count("fenced")
         self.kill()

@@ -131,13 +131,12 @@ class Runs:
                     f"{other.id} still runs on {shared} of {self.id}",
                     run.order.assigned,
                 )
-        self._check_alone(run.order.assigned)
         process = Process(self._world, run.order.briefing, mine, self)
         self.processes[run.id] = process
         process.start()
         return process
 
-    def _check_alone(self, assigned):
+    def check_alone(self, assigned):
         """With `on_lost: fence`, only one run of a trial has processes at any time, on any host."""
         for other in self._world.processes.values():
             same = assigned.trial_id is not None and other.assigned.trial_id == assigned.trial_id

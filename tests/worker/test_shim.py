@@ -370,6 +370,16 @@ def test_a_host_that_is_out_of_touch_ends_what_it_runs_and_all_below_it(runs, co
     assert ("stderr", FENCED) in runs.lines(run)
 
 
+def test_a_host_that_is_out_of_touch_begins_nothing(runs, contact):
+    """Its worker stood still between the last contact and the start; the run may be elsewhere by now."""
+    contact.ago(601)
+    run = fenced(runs, contact.fence(600.0), "sh", "-c", "echo begun; touch begun")
+    run_exit = runs.ended(run)
+    assert (run_exit.code, run_exit.lost, run_exit.message) == (137, True, FENCED)
+    assert runs.lines(run) == [("stderr", FENCED)]
+    assert not (runs.folder / "begun").exists()
+
+
 def test_contact_keeps_a_run_alive(runs, contact):
     contact.ago(540)
     run = fenced(runs, contact.fence(600.0), "sh", "-c", "until [ -e go ]; do sleep 0.02; done")

@@ -92,6 +92,12 @@ class Shim:
             from worker.shim.fence import Fence
 
             self._fence = Fence(**spec["fence"])
+            if self._fence.has_expired():
+                # The worker stood still since it decided to start this, and the run may be elsewhere by now.
+                self._spool.append(NOTICE, [FENCED.encode()])
+                self._exit(code=KILLED, message=FENCED, lost=True)
+                ready()
+                return
         try:
             command = self._command = self._start(spec)
         except CannotStart as failure:
