@@ -7,7 +7,9 @@ import os
 import pytest
 
 from services.kit import host_processes
+from services.kit.since_boot import since_boot
 from worker import process
+from worker.last_contact import ContactFile
 from worker.warm.memory import Memory
 from worker.warm.template import NoTemplate
 from worker.warm.template_pool import PoolEntry, TemplatePool
@@ -284,14 +286,28 @@ def with_packages(both, packages):
 
 def test_a_fence_ends_what_started_warm_with_all_that_came_of_it(both, tmp_path):
     both.write(
-        "import os, time\nos.fork()\nos.setsid() if os.getpid() != os.getsid(0) else 0\ntime.sleep(1000)"
+        "import os, time\nos.fork()\nos.setsid() if os.getpid() != os.getsid(0) else 0\n"
+        "print('here', flush=True)\ntime.sleep(1000)"
     )
-    plan = both.wanted(ARGV)
-    (tmp_path / "contact").write_text("0")
-    run = both.prepare(ARGV, fence=process.Fence(str(tmp_path / "contact"), 0.0))
+    plan, contact = both.wanted(ARGV), ContactFile(tmp_path / "contact")
+    contact.record(since_boot())
+    run = both.prepare(ARGV, fence=process.Fence(str(tmp_path / "contact"), 600.0))
     assert asyncio.run(both.templates.get(plan).start(plan, run))
+    both.runs.wait_for_line(run, "here")
+    contact.record(since_boot() - 601.0)
     ended = both.runs.ended(run)
     assert (ended.code, ended.signal, ended.lost) == (137, 9, True)
+
+
+def test_nothing_starts_warm_on_a_host_that_is_out_of_touch(both, tmp_path):
+    both.write("print('begun', flush=True)")
+    ContactFile(tmp_path / "contact").record(since_boot() - 601.0)
+    plan = both.wanted(ARGV)
+    run = both.prepare(ARGV, fence=process.Fence(str(tmp_path / "contact"), 600.0))
+    assert asyncio.run(both.templates.get(plan).start(plan, run))
+    ended = both.runs.ended(run)
+    assert (ended.code, ended.signal, ended.lost) == (137, None, True)
+    assert "begun" not in [text for _, text in both.runs.lines(run)]
 
 
 def test_strays_of_a_run_whose_shim_was_killed_are_found(both):
