@@ -26,6 +26,8 @@ CHECKS_PER_LIMIT = 4
 """Looks per limit. A stall is certain to be seen once it exceeds the limit by this fraction."""
 REPORT_AFTER_S = 10.0
 """Seconds after which an ongoing stall is reported; a shorter one is reported when it ends."""
+STOP_S = 5.0
+"""How long in seconds to wait, at the end, for a look that is under way."""
 
 OnCheck = Callable[[float], None]
 """Called at every look, in the watchdog's thread. The argument is the length in seconds of an ongoing stall
@@ -84,6 +86,9 @@ class LoopWatchdog:
         self._stopped.set()
         if self._next is not None:
             self._next.cancel()
+        # A look that is under way would renew a switch that is disarmed next, and that ends the process.
+        if self._thread.is_alive():
+            self._thread.join(STOP_S)
 
     def _tick(self) -> None:
         """The tick, run on the event loop."""

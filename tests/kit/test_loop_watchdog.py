@@ -234,3 +234,22 @@ def test_this_kernel_is_understood(tasks):
     assert waited_s(threading.get_native_id()) >= 0
     assert waited_s(ME, tasks.folder) == 3.0
     assert waited_s(99, tasks.folder) is None
+
+
+def test_no_look_is_under_way_once_watching_has_ended():
+    """It would renew the switch that ends a process, which whoever stops watching disarms next."""
+    looking, release = threading.Event(), threading.Event()
+    done = []
+
+    def look(_):
+        looking.set()
+        release.wait()
+        done.append(None)
+
+    async def work():
+        with watch_loop(0.1, lambda _: None, look):
+            await until(looking.is_set)
+            threading.Timer(0.05, release.set).start()
+        assert done
+
+    asyncio.run(work())
