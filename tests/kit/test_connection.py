@@ -153,7 +153,7 @@ def test_a_worker_that_the_broker_shuts_out_ends(broker, settings, tmp_path, mon
     def left(status):
         raise Left(status)
 
-    telling = []
+    telling, connections = [], []
 
     async def later(connection):
         await asyncio.sleep(0.1)
@@ -161,6 +161,7 @@ def test_a_worker_that_the_broker_shuts_out_ends(broker, settings, tmp_path, mon
 
     async def connect_briefly(*arguments, **options):
         connection = await connect(*arguments, **options)
+        connections.append(connection)
         telling.append(asyncio.ensure_future(later(connection)))
         return connection
 
@@ -171,7 +172,9 @@ def test_a_worker_that_the_broker_shuts_out_ends(broker, settings, tmp_path, mon
             async with asyncio.timeout(60):
                 await app._run(mine, Identity("w", "folder-of-w"), None, groups_of(mine, "folder-of-w"))
         finally:
-            await close(service)
+            # Also those of the worker, which would have ended with its process.
+            for connection in [service, *connections]:
+                await close(connection)
 
     monkeypatch.setattr(app, "connect", connect_briefly)
     monkeypatch.setattr(app.process, "exit_now", left)
