@@ -43,7 +43,7 @@ from services.kit.service import Restoration, Service
 from services.kit.service_process import run_service
 from services.kit.service_subjects import service_inbox
 from services.kit.settings import ServiceSettings
-from services.kit.snapshot import Snapshot
+from services.kit.snapshot import Snapshot, furthest_positions
 from services.kit.snapshot_store import DatabaseSaver
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ async def _open_log(
     Stream settings are the intake's responsibility.
     """
     snapshot = _snapshot(service)
-    read_positions, marks = await database.read(lambda c: (snapshot.furthest_positions(c), snapshot.marks(c)))
+    read_positions, marks = await database.read(lambda c: (furthest_positions(c), snapshot.marks(c)))
     await ensure_streams(
         connection.jetstream(),
         replicas=settings.stream_replicas,

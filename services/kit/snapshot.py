@@ -71,6 +71,16 @@ class Pages:
         return max(self.last_save, self.last_deletion) > bound
 
 
+def furthest_positions(connection: sa.Connection) -> dict[str, int]:
+    """Return the furthest position any fold version has read in each stream.
+
+    The log must reach at least there.
+    """
+    newest = sa.func.max(POSITIONS.c.position)
+    query = sa.select(POSITIONS.c.stream, newest).group_by(POSITIONS.c.stream)
+    return {stream: position for stream, position in connection.execute(query)}
+
+
 class Snapshot:
     """One owner's records and their positions in the log, for one version of its fold."""
 
@@ -258,15 +268,6 @@ class Snapshot:
             POSITIONS.c.owner == self._row_owner
         )
         query = query.with_for_update() if for_update else query
-        return {stream: position for stream, position in connection.execute(query)}
-
-    def furthest_positions(self, connection: sa.Connection) -> dict[str, int]:
-        """Return the furthest position any fold version has read in each stream.
-
-        The log must reach at least there.
-        """
-        newest = sa.func.max(POSITIONS.c.position)
-        query = sa.select(POSITIONS.c.stream, newest).group_by(POSITIONS.c.stream)
         return {stream: position for stream, position in connection.execute(query)}
 
     def other_fold_versions(self, connection: sa.Connection) -> list[int]:

@@ -92,15 +92,13 @@ def _rehearse(services: Sequence[Service]) -> None:
 def _database_work(service: Service) -> Callable[[], None]:
     """Return the opening of an empty database, and all that a service reads from it first."""
     from services.kit.migrate import open_database
-    from services.kit.snapshot import Snapshot
+    from services.kit.snapshot import Snapshot, furthest_positions
 
     def work() -> None:
         database = open_database(DATABASE, service.rules.owner, service.folder)
         snapshot = Snapshot(service.rules.owner, service.rules.state)
         try:
-            database.read_sync(
-                lambda c: (snapshot.furthest_positions(c), snapshot.marks(c), snapshot.load(c))
-            )
+            database.read_sync(lambda c: (furthest_positions(c), snapshot.marks(c), snapshot.load(c)))
         finally:
             # Nothing is inherited by the forks: no connection, and no thread was needed.
             database.close()

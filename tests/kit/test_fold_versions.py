@@ -13,7 +13,7 @@ from services.kit.database import METADATA, POSITIONS, SNAPSHOTS, Database
 from services.kit.log import Mark
 from services.kit.rebuild import Rebuild
 from services.kit.rules import Rules
-from services.kit.snapshot import Snapshot
+from services.kit.snapshot import Snapshot, furthest_positions
 from services.kit.snapshot_store import DatabaseSaver
 
 LOG = [3, 4, 5, 6, 7]
@@ -166,7 +166,7 @@ def test_older_fold_versions_are_removed_and_the_identity_of_the_log_stays(datab
         assert not await database.read(lambda c: c.execute(rows).all())
         newest = Snapshot("toy", NewerState, 9)
         assert await database.read(newest.marks) == {"CONTROL": Mark(3, 0)}
-        assert await database.read(newest.furthest_positions) == {"CONTROL": 3}
+        assert await database.read(furthest_positions) == {"CONTROL": 3}
 
     asyncio.run(work())
 

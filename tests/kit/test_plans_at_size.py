@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.kit.migrate import open_database
-from services.kit.snapshot import Snapshot
+from services.kit.snapshot import Snapshot, furthest_positions
 from services.metrics.app import RULES as METRICS
 from services.scheduler.app import RULES as SCHEDULER
 from services.searcher.app import RULES as SEARCHER
@@ -88,7 +88,7 @@ def of_a_running_service(snapshot, kind):
         snapshot.keys_without_root(connection, [kind])
         snapshot.marks(connection)
         snapshot.rebuilt_for(connection)
-        snapshot.furthest_positions(connection)
+        furthest_positions(connection)
         snapshot.other_fold_versions(connection)
         changes = {(kind, ids[0]): {}, (kind, ids[1]): None}
         snapshot.save(

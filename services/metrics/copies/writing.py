@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from services.kit.database import POSITIONS
 from services.kit.migrate import schema_of
+from services.kit.snapshot import furthest_positions
 from services.metrics.copies.pages import pages_of
 from services.metrics.copies.store import CopyStore, Manifest, PageEntry
 
@@ -40,7 +40,7 @@ def write_copy(
     `base` is the newest announced copy with its manifest, whose pages are used again if they are among the
     objects that are `there`. Raises `Interrupted` once `stop` is set.
     """
-    positions = stored_positions(connection)
+    positions = furthest_positions(connection)
     if not positions:
         return None
     before, previous = base
@@ -60,10 +60,3 @@ def write_copy(
     manifest = Manifest(owner=owner, schema=schema, before=before, at=at, positions=positions, pages=pages)
     # Last: if it exists, everything that it names exists.
     return Written(store.put_manifest(manifest), manifest, added)
-
-
-def stored_positions(connection: sa.Connection) -> dict[str, int]:
-    """Return the position by stream of what is in the database."""
-    furthest = sa.func.max(POSITIONS.c.position)
-    query = sa.select(POSITIONS.c.stream, furthest).group_by(POSITIONS.c.stream)
-    return {stream: position for stream, position in connection.execute(query)}
