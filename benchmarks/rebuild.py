@@ -33,7 +33,6 @@ from services.kit.migrate import open_database
 from services.kit.records import read_event
 from services.kit.runner import Runner
 from services.kit.service import Service
-from services.kit.snapshot_store import DatabaseSaver
 
 CONTROL = subjects.CONTROL
 BEGAN_AT = 1.7e9
@@ -122,17 +121,7 @@ async def rebuilt(service: Service, log: Log, end: int, url: str) -> None:
     """Start a service with an empty database, and wait until everything is in it."""
     rules: Any = service.rules
     database = open_database(url, rules.owner, service.folder)
-    saver = DatabaseSaver(
-        database,
-        rules.owner,
-        rules.state,
-        fold_version=rules.fold_version,
-        projection=service.projection,
-        projected=service.projected,
-        clear_projection=service.clear_projection,
-        backlog_limit=service.backlog_limit,
-        roots=rules.roots,
-    )
+    saver = service.saver(database)
     runner: Runner[Any] = Runner(rules, log, saver)
     running = asyncio.ensure_future(runner.run())
     await asyncio.wait(

@@ -44,7 +44,6 @@ from services.kit.service_process import run_service
 from services.kit.service_subjects import service_inbox
 from services.kit.settings import ServiceSettings
 from services.kit.snapshot import Snapshot, furthest_positions
-from services.kit.snapshot_store import DatabaseSaver
 
 if TYPE_CHECKING:
     from services.kit.spans import Tracer
@@ -184,19 +183,11 @@ def _build_parts(
     def leads() -> bool:
         return lease.active
 
-    saver = DatabaseSaver(
+    saver = service.saver(
         database,
-        rules.owner,
-        rules.state,
-        fold_version=rules.fold_version,
-        projection=service.projection,
-        projected=service.projected,
-        clear_projection=service.clear_projection,
         is_leader=(lambda: True) if service.always_saves else leads,
-        backlog_limit=service.backlog_limit,
         measures=measures,
         marks=lambda: stream.marks,
-        roots=rules.roots,
     )
     return Parts(
         settings=settings,

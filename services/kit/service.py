@@ -17,6 +17,7 @@ from services.kit.rules import Rules, record_decoders
 from services.kit.saver import Projection
 from services.kit.self_watch import SelfWatch
 from services.kit.settings import ServiceSettings, field_types
+from services.kit.snapshot_store import DatabaseSaver
 from services.kit.unsaved import BACKLOG_LIMIT
 
 
@@ -65,6 +66,22 @@ class Service:
     """Prometheus readings derived from the folded state."""
     preparation: Callable[[], None] | None = None
     """What each start needs, whatever its settings are, and is kept once it is made."""
+
+    def saver(self, database: Database, **options: Any) -> DatabaseSaver:
+        """Return what saves the state. The options are those of `DatabaseSaver` that differ by process."""
+        rules = self.rules
+        return DatabaseSaver(
+            database,
+            rules.owner,
+            rules.state,
+            fold_version=rules.fold_version,
+            projection=self.projection,
+            projected=self.projected,
+            clear_projection=self.clear_projection,
+            backlog_limit=self.backlog_limit,
+            roots=rules.roots,
+            **options,
+        )
 
     def prepare(self) -> None:
         """Make what each start needs. Whoever forks services calls this before, so that forks share it."""
