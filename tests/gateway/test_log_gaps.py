@@ -1,45 +1,17 @@
 """What lies between two positions of LOGS is read whole, from a broker that is behind the others, too."""
 
 import asyncio
-from contextlib import asynccontextmanager
 
 import pytest
 
 from det_contracts import subjects
-from services.kit.log import Batch, Draft, OutcomeUnknown
+from services.kit.log import Draft, OutcomeUnknown
 from services.kit.log_memory import MemoryLog
 from services.live import tails
 from services.live.tails import messages_between
+from tests.fixtures.lagging_log import LaggingLog
 
 TASK, OTHER = subjects.logs("1.a"), subjects.logs("1.b")
-
-
-class Behind(MemoryLog):
-    """Is read from a broker that has nothing of it until `caught_up` is set, and says it has all."""
-
-    def __init__(self):
-        super().__init__()
-        self.caught_up = asyncio.Event()
-        self.opened = 0
-
-    @asynccontextmanager
-    async def read(self, stream, *, after, subjects=()):
-        self.opened += 1
-        async with super().read(stream, after=after, subjects=subjects) as feed:
-            yield LaggingFeed(feed, self.caught_up)
-
-
-class LaggingFeed:
-    def __init__(self, feed, caught_up):
-        self._feed, self._caught_up = feed, caught_up
-        self._has_answered = False
-
-    async def batch(self):
-        if not self._has_answered:
-            self._has_answered = True
-            return Batch([], True)
-        await self._caught_up.wait()
-        return await self._feed.batch()
 
 
 async def append(log, *log_subjects):
@@ -54,7 +26,7 @@ async def read_all(log, after, through):
 @pytest.mark.parametrize("through", [None, 3, 4])
 def test_a_broker_that_is_behind_is_waited_for(through):
     async def work():
-        log = Behind()
+        log = LaggingLog()
         await append(log, TASK, OTHER, TASK, OTHER)
         reading = asyncio.create_task(read_all(log, 0, through))
         while not log.opened:
@@ -67,7 +39,7 @@ def test_a_broker_that_is_behind_is_waited_for(through):
 
 def test_later_messages_end_the_read_but_are_not_part_of_it():
     async def work():
-        log = Behind()
+        log = LaggingLog()
         log.caught_up.set()
         await append(log, TASK, OTHER, OTHER, TASK)
         assert await read_all(log, 0, 2) == [1]
@@ -77,7 +49,7 @@ def test_later_messages_end_the_read_but_are_not_part_of_it():
 
 def test_where_nothing_lies_between_nothing_is_opened():
     async def work():
-        log = Behind()
+        log = LaggingLog()
         await append(log, TASK, OTHER)
         assert await read_all(log, 1, 2) == []
         assert log.opened == 0
@@ -89,7 +61,7 @@ def test_what_is_removed_meanwhile_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(tails, "LOOK_AGAIN_S", 0.01)
 
     async def work():
-        log = Behind()
+        log = LaggingLog()
         await append(log, TASK, OTHER)
         reading = asyncio.create_task(read_all(log, 0, None))
         while not log.opened:

@@ -15,8 +15,8 @@ from det_contracts.queries import LogPage, Reports
 from services.kit.blobs import DirectoryBlobs
 from services.kit.cancellation import cancel_and_wait
 from services.kit.conditions import COPY_FAILS, Conditions
-from services.kit.log import FenceLost
-from services.kit.log_memory import matches
+from services.kit.log import Draft, FenceLost
+from services.kit.log_memory import MemoryLog, matches
 from services.kit.migrate import open_database, schema_of
 from services.kit.process_metrics import Measures
 from services.kit.self_watch import SelfWatch
@@ -31,6 +31,7 @@ from services.metrics.copies.store import BadCopy, CopyStore, store_of
 from services.metrics.reports import chunks
 from services.metrics.settings import MetricsSettings
 from tests.fixtures.databases import POSTGRESQL_IN_FULL, open_sqlite
+from tests.fixtures.lagging_log import LaggingLog
 from tests.fixtures.tiers import rest_in_full
 from tests.fixtures.waiting import until
 from tests.metrics.copies import OWNER, Killed, Place, rows_of
@@ -427,6 +428,21 @@ async def located(place):
     """Where a process would look for its copies; they are moved there."""
     store = await store_of(MetricsSettings(metrics_store=str(place.folder)), OWNER, place.log)
     place.folder = store._blobs._root
+
+
+def test_a_log_is_recognized_through_a_broker_that_is_behind(tmp_path):
+    """Taken for an empty one, a lost database would begin without its copy."""
+
+    async def work():
+        lagging, whole = LaggingLog(), MemoryLog()
+        for log in (lagging, whole):
+            await log.append(Draft("control.gateway.first", b"the first event", "1"))
+        lagging.caught_up.set()
+        settings = MetricsSettings(metrics_store=str(tmp_path))
+        places = [repr(await store_of(settings, OWNER, log)) for log in (lagging, whole)]
+        assert places[0] == places[1] != "None"
+
+    asyncio.run(work())
 
 
 def test_a_process_waits_for_its_copy(place, monkeypatch):
