@@ -1,15 +1,23 @@
-"""A tier that has grown is noticed by what grew, whatever the speed of the machine."""
+"""A tier that has grown is noticed by what grew, whatever the speed and the load of the machine."""
 
 import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
 from types import SimpleNamespace
 
 import pytest
 
 from tests.fixtures import durations
-from tests.fixtures.durations import growth, processor_times, stolen
+from tests.fixtures.durations import PROCESSOR, growth
 
 RECORDED = {f"tests/test_{n}.py": 10.0 for n in range(10)}
 LIVE = {"tests/live/test_quick.py": 1.0, "tests/live/test_slow.py": 2.0}
+
+
+def times(clock_s, processor_s=None):
+    return {"clock_s": clock_s, "processor_s": processor_s or {}}
 
 
 def spent(slowness, **more):
@@ -52,23 +60,65 @@ def test_short_files_that_compute_say_little_of_long_ones_that_wait():
     assert growth(RECORDED | short, spent(3.0) | dict.fromkeys(short, 2.0)) == ""
 
 
-def test_a_disturbed_run_of_tests_is_distinguished():
-    assert stolen([100, 0, 50, 800, 5, 0, 1, 4, 0, 0], [150, 0, 60, 830, 5, 0, 1, 14, 0, 0]) == 0.1
-    assert stolen((), ()) == 0.0
-    assert 0 <= stolen(processor_times(), processor_times()) <= 1
+MODULE = """
+import subprocess, sys, time
+import pytest
+
+CODE = "import time\\nwhile time.process_time() < 0.2: pass"
+
+@pytest.fixture
+def ended():
+    yield
+    subprocess.run([sys.executable, "-S", "-c", CODE], check=True)
+
+def test_that_waits_for_a_process(ended):
+    pass
+
+def test_that_computes():
+    began = time.process_time()
+    while time.process_time() - began < 0.2:
+        pass
+
+def test_that_does_neither():
+    pass
+"""
+
+
+def test_processor_time_of_a_test_includes_processes_that_it_waited_for(tmp_path):
+    (tmp_path / "test_it.py").write_text(MODULE)
+    words = ["-q", "--basetemp=inner", "--rootdir=.", "-p", "tests.fixtures.durations", "--junitxml=tier.xml"]
+    environment = os.environ | {"PYTHONPATH": str(durations.RECORD.parents[1])}
+    command = [sys.executable, "-m", "pytest", *words, "test_it.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert "3 passed" in done.stdout, done.stdout + done.stderr
+    spent = {}
+    for case in ET.parse(tmp_path / "tier.xml").getroot().iter("testcase"):
+        (only,) = case.iter("property")
+        assert only.get("name") == PROCESSOR
+        spent[case.get("name")] = float(only.get("value"))
+    assert spent["test_that_waits_for_a_process"] >= 0.2
+    assert spent["test_that_computes"] >= 0.2
+    assert spent["test_that_does_neither"] < 0.2
 
 
 def test_those_that_share_clusters_run_first_and_then_the_slowest(monkeypatch):
-    folder = durations.RECORD.parent
-    names = ("kit/test_new.py", "kit/test_slow.py", "live/test_quick.py", "live/test_slow.py")
-    monkeypatch.setattr(durations, "_read", lambda: {"test": {"tests/kit/test_slow.py": 9.0} | LIVE})
-    items = [SimpleNamespace(path=folder / name) for name in names for _ in range(2)]
+    folder = durations.RECORD.parents[1]
+    names = [
+        f"tests/{name}.py" for name in ("kit/test_new", "kit/test_slow", "live/test_quick", "live/test_slow")
+    ]
+    monkeypatch.setattr(durations, "_read", lambda: {"test": times({"tests/kit/test_slow.py": 9.0} | LIVE)})
+    items = [
+        SimpleNamespace(path=folder / name, nodeid=f"{name}::test_{n}") for name in names for n in range(2)
+    ]
     durations.pytest_collection_modifyitems(items)
-    order = [item.path.relative_to(folder).as_posix() for item in items[::2]]
-    assert order == ["live/test_slow.py", "live/test_quick.py", "kit/test_slow.py", "kit/test_new.py"]
+    assert [item.path.stem for item in items[::2]] == ["test_slow", "test_quick", "test_slow", "test_new"]
+    assert [item.path.parent.name for item in items] == ["live"] * 4 + ["kit"] * 4
 
 
-CASE = '<testcase classname="tests.kit.test_a" name="test_it[{}]" time="{}">{}</testcase>'
+CASE = """
+<testcase classname="tests.kit.test_a" name="test_it[{}]" time="{}">{}
+<properties><property name="processor_s" value="0.125"/></properties></testcase>
+"""
 
 
 @pytest.fixture
@@ -76,7 +126,7 @@ def report(tmp_path, monkeypatch):
     """Writes a JUnit file of the tier `test` with these cases; another tier is recorded already."""
     monkeypatch.setattr(durations, "RECORD", tmp_path / "tests" / "durations.json")
     durations.RECORD.parent.mkdir()
-    durations.RECORD.write_text('{"fast": {"tests/kit/test_a.py": 1.0}}')
+    durations.RECORD.write_text(json.dumps({"fast": times({"tests/kit/test_a.py": 1.0})}))
 
     def write(*cases):
         path = tmp_path / "test.xml"
@@ -89,7 +139,10 @@ def report(tmp_path, monkeypatch):
 def test_times_are_recorded_from_the_report_of_a_run(report):
     durations.record(report(CASE.format(1, 0.25, ""), CASE.format(2, 0.5, "<skipped/>")))
     recorded = json.loads(durations.RECORD.read_text())
-    assert recorded == {"fast": {"tests/kit/test_a.py": 1.0}, "test": {"tests/kit/test_a.py": 0.75}}
+    assert recorded == {
+        "fast": times({"tests/kit/test_a.py": 1.0}),
+        "test": times({"tests/kit/test_a.py": 0.75}, {"tests/kit/test_a.py": 0.25}),
+    }
 
 
 @pytest.mark.parametrize("trouble", ["failure", "error"])
@@ -99,6 +152,6 @@ def test_a_run_with_failures_is_not_recorded(report, trouble):
 
 
 def test_nor_is_a_part_of_a_tier(report):
-    durations.RECORD.write_text(json.dumps({"test": {f"tests/kit/test_{n}.py": 1.0 for n in "abcd"}}))
+    durations.RECORD.write_text(json.dumps({"test": times({f"tests/kit/test_{n}.py": 1.0 for n in "abcd"})}))
     with pytest.raises(ValueError, match="is of a part of the tier 'test'"):
         durations.record(report(CASE.format(1, 0.25, "")))
