@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from typing import Any
 
 from det_contracts import subjects
@@ -12,6 +13,7 @@ from services.catalogue.api_values import format_time
 from services.catalogue.catalogue import Catalogue
 from services.kit.jetstream_feed import READ_ERRORS
 from services.kit.log import Log, Stored
+from services.kit.log_range import read_between
 from services.people import users
 from services.why.event_descriptions import describe
 from services.why.history import History
@@ -31,24 +33,25 @@ async def entries(
         first, last = await journal.bounds(subjects.CONTROL)
         # `first` is not 1 if the beginning of the log was removed; the offset counts from the oldest event
         # that is left.
-        after = max(first - 1, (first - 1 if offset >= 0 else last) + offset)
+        after = min(max(first - 1, (first - 1 if offset >= 0 else last) + offset), last)
         left = limit
-        if after >= last and not follow:
-            return
-        async with journal.read(subjects.CONTROL, after=min(after, last)) as feed:
-            while True:
-                batch = await feed.batch()
-                log_entries = await _to_entries(batch.messages, catalogue)
-                if not follow:
-                    log_entries = [entry for entry in log_entries if int(entry["logEntry"]["id"]) <= last]
+        to_the_end = read_between(journal, subjects.CONTROL, after=after, before=last + 1)
+        async with aclosing(_read_on(journal, after) if follow else to_the_end) as batches:
+            async for messages in batches:
+                log_entries = await _to_entries(messages, catalogue)
                 log_entries = log_entries[:left] if limit else log_entries
                 left -= len(log_entries)
                 yield log_entries
-                read_all = batch.caught_up or bool(batch.messages and batch.messages[-1].position >= last)
-                if (limit and left <= 0) or (read_all and not follow):
+                if limit and left <= 0:
                     return
     except READ_ERRORS as error:
         raise unavailable(f"the log cannot be read just now: {error!r}; try again") from error
+
+
+async def _read_on(journal: Log, after: int) -> AsyncGenerator[Sequence[Stored], None]:
+    async with journal.read(subjects.CONTROL, after=after) as feed:
+        while True:
+            yield (await feed.batch()).messages
 
 
 async def _to_entries(messages: Sequence[Stored], catalogue: Catalogue) -> list[dict[str, Any]]:

@@ -61,7 +61,7 @@ log = structlog.get_logger()
 
 
 class JetStreamFeed:
-    """A running read. `position` is that of the last message delivered or buffered."""
+    """A running read."""
 
     def __init__(
         self,
@@ -78,6 +78,8 @@ class JetStreamFeed:
         self._marks = {} if marks is None else marks
         self._check = StreamCheck(connection, stream, self._marks)
         self.position = after
+        self._received_to = after
+        """Position of the last message delivered or buffered."""
         self._stored_at = 0
         self.lag = Lag()
         self._received = self._delivered = 0
@@ -135,6 +137,7 @@ class JetStreamFeed:
         await self._request_messages(len(self._buffer))
         self._has_new.clear()
         messages, self._buffer = self._buffer, []
+        self.position = self._received_to
         self._delivered += len(messages)
         self._record_mark()
         return Batch(messages, self._messages_pending == 0)
@@ -142,8 +145,8 @@ class JetStreamFeed:
     def _record_mark(self) -> None:
         """Record the newest message, to recognise the log by it later."""
         mark = self._marks.get(self._stream)
-        if self._stored_at and (mark is None or mark.position < self.position):
-            self._marks[self._stream] = Mark(self.position, self._stored_at)
+        if self._stored_at and (mark is None or mark.position < self._received_to):
+            self._marks[self._stream] = Mark(self._received_to, self._stored_at)
 
     # -- consumer lifecycle
 
@@ -165,7 +168,7 @@ class JetStreamFeed:
             except TimeoutError:
                 await self._recheck_stream()
                 continue
-            log.info("log.reading_again", stream=self._stream, after=self.position)
+            log.info("log.reading_again", stream=self._stream, after=self._received_to)
             await self._remove_consumer()
             try:
                 await self._create_consumer()
@@ -182,7 +185,7 @@ class JetStreamFeed:
         """Check the stream now and then. Anything suspicious is resolved before more is read."""
         with contextlib.suppress(*UNREACHABLE_ERRORS):
             try:
-                await self._check.verify(self.position)
+                await self._check.verify(self._received_to)
             except (ReadBroken, LogTruncated):
                 self._broken.set()
 
@@ -190,13 +193,13 @@ class JetStreamFeed:
         # Before anything is asked: a reconnection during what follows makes the watch break this consumer,
         # too.
         self._reconnects = self._connection.stats["reconnects"]
-        await self._check.verify(self.position)
+        await self._check.verify(self._received_to)
         config = {
             # Nothing is acknowledged: the position is part of the reader's own snapshot, and a new consumer
             # starts there.
             "ack_policy": "none",
             "deliver_policy": "by_start_sequence",
-            "opt_start_seq": self.position + 1,
+            "opt_start_seq": self._received_to + 1,
             "filter_subjects": self._subjects,
             # The broker removes what nobody reads from. This covers a process that was killed; one that ends
             # removes its own.
@@ -296,7 +299,7 @@ class JetStreamFeed:
             return
         self._check_for_hole(position)
         self._sequence = sequence
-        self.position = position
+        self._received_to = position
         self._stored_at = int(tokens[-2])
         self._messages_pending = int(tokens[-1])
         trace = message.headers.get(HEADER, "") if message.headers else ""
@@ -314,9 +317,9 @@ class JetStreamFeed:
 
     def _check_for_hole(self, position: int) -> None:
         # Only CONTROL, read whole, has every position. Other streams expire messages, and filters skip them.
-        if self._stream == names.CONTROL and not self._subjects and position != self.position + 1:
+        if self._stream == names.CONTROL and not self._subjects and position != self._received_to + 1:
             self._failure = PositionRemoved(
-                f"stream {self._stream} has a hole: after position {self.position} comes {position}"
+                f"stream {self._stream} has a hole: after position {self._received_to} comes {position}"
             )
 
     def _on_status(self, headers: dict[str, str]) -> None:

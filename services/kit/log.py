@@ -59,7 +59,10 @@ class Batch(msgspec.Struct, frozen=True):
 
     messages: Sequence[Stored]
     caught_up: bool
-    """Whether the stream had no further message when the last of these was sent."""
+    """Whether the stream had no further message when the last of these was sent.
+
+    Of several brokers, the one that is read from may be behind: `Log.end` says where a stream ends.
+    """
 
 
 class LogError(Exception):
@@ -109,6 +112,10 @@ class Feed(Protocol):
     def lag(self) -> Lag:
         """Progress: messages known in the stream, and those delivered before the latest `batch` call."""
 
+    @property
+    def position(self) -> int:
+        """Position up to which everything on its subjects was delivered by the previous `batch` calls."""
+
     async def batch(self) -> Batch:
         """Wait for the next messages, or for an empty batch that says there are none yet.
 
@@ -145,8 +152,11 @@ class Log(Protocol):
     async def last(self, subject: str) -> Stored | None:
         """Return the newest message on a subject of its stream, or None."""
 
-    async def end(self, stream: str, *, after: int) -> int:
-        """Return the position of the newest message behind `after`, or `after`. Waits for the broker."""
+    async def end(self, stream: str, *, after: int, subjects: Sequence[str] = ()) -> int:
+        """Return the position up to which to read for all that is behind `after` now; `after` if nothing is.
+
+        `subjects` are filters as for `read`. Waits for the broker.
+        """
 
     async def bounds(self, stream: str) -> tuple[int, int]:
         """Return the first and last position of a stream; (1, 0) if it was always empty."""

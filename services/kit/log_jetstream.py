@@ -195,12 +195,13 @@ class JetStreamLog:
         message = await self._get_message(names.stream_of(subject), {"last_by_subj": subject})
         return None if message is None else _parse_message(message)
 
-    async def end(self, stream: str, *, after: int) -> int:
+    async def end(self, stream: str, *, after: int, subjects: Sequence[str] = ()) -> int:
         # STREAM.INFO takes several times as long while messages are stored. The newest may be a large one.
-        if await self._get_message(stream, {"seq": after + 1, "next_by_subj": ">"}) is None:
+        if not subjects and await self._get_message(stream, {"seq": after + 1, "next_by_subj": ">"}) is None:
             return after
-        newest = await self._get_message(stream, {"last_by_subj": ">"})
-        return after if newest is None else int(newest["seq"])
+        requests = [self._get_message(stream, {"last_by_subj": pattern}) for pattern in subjects or (">",)]
+        newest = await asyncio.gather(*requests)
+        return max([after, *(int(message["seq"]) for message in newest if message is not None)])
 
     async def _get_message(self, stream: str, want: dict[str, Any]) -> Any:
         """Ask for a message until the broker answers; None if there is none."""

@@ -129,9 +129,12 @@ class MemoryLog:
         removed = self.removed_through[stream_of(subject)]
         return None if message is None or message.position <= removed else message
 
-    async def end(self, stream: str, *, after: int) -> int:
-        end = len(self.streams[stream])
-        return end if end > max(after, self.removed_through[stream]) else after
+    async def end(self, stream: str, *, after: int, subjects: Sequence[str] = ()) -> int:
+        messages, removed = self.streams[stream], self.removed_through[stream]
+        ends = (
+            at for at in range(len(messages), max(after, removed), -1) if _passes(subjects, messages[at - 1])
+        )
+        return next(ends, after)
 
     async def bounds(self, stream: str) -> tuple[int, int]:
         return self.removed_through[stream] + 1, len(self.streams[stream])
@@ -155,7 +158,7 @@ class MemoryFeed:
         self._removed_through = removed
         self._messages = messages
         self._append_signal = append_signal
-        self._position = after
+        self.position = after
         self._filters = filters
         self._was_caught_up = False
         self.lag = Lag()
@@ -163,9 +166,9 @@ class MemoryFeed:
     async def batch(self) -> Batch:
         while True:
             if not self._filters:
-                _check_not_removed(self._position, self._removed_through())
+                _check_not_removed(self.position, self._removed_through())
             messages = self._read_next()
-            caught_up = self._position == len(self._messages)
+            caught_up = self.position == len(self._messages)
             if messages or not self._was_caught_up:
                 self._was_caught_up = caught_up
                 return Batch(messages, caught_up)
@@ -173,9 +176,13 @@ class MemoryFeed:
                 await self._append_signal.wait()
 
     def _read_next(self) -> list[Stored]:
-        new = self._messages[self._position : self._position + READ_LIMIT]
-        self._position += len(new)
-        return [m for m in new if not self._filters or any(matches(f, m.subject) for f in self._filters)]
+        new = self._messages[self.position : self.position + READ_LIMIT]
+        self.position += len(new)
+        return [message for message in new if _passes(self._filters, message)]
+
+
+def _passes(filters: Sequence[str], message: Stored) -> bool:
+    return not filters or any(matches(pattern, message.subject) for pattern in filters)
 
 
 def _check_not_removed(after: int, removed_through: int) -> None:

@@ -16,7 +16,8 @@ from services.catalogue.waiters import Fact
 from services.kit import patterns
 from services.kit.admission import Admission
 from services.kit.jetstream_feed import READ_ERRORS
-from services.live.tails import LINES_PER_MESSAGE, LineBatch, Tail, Tails, messages_between
+from services.kit.log_range import read_between
+from services.live.tails import LINES_PER_MESSAGE, LineBatch, Tail, Tails
 
 PAGE = 1000
 RECHECK_S = 300.0
@@ -121,10 +122,15 @@ class Follower:
 
     async def _unstored_lines(self, through: int | None) -> AsyncIterator[bytes]:
         """Yield what is in LOGS but not stored yet, up to a position or the current end."""
-        journal, reads = self._shared.tails.journal, self._shared.reads
-        async with aclosing(
-            messages_between(journal, self._subjects, self._through, through, reads)
-        ) as batches:
+        reading = read_between(
+            self._shared.tails.journal,
+            subjects.LOGS,
+            after=self._through,
+            before=through + 1 if through is not None else None,
+            subjects=self._subjects,
+            openings=self._shared.reads,
+        )
+        async with aclosing(reading) as batches:
             async for messages in batches:
                 for message in messages:
                     await self._shared.tails.turns.take()

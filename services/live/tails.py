@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager
 
 import structlog
 
@@ -14,9 +14,9 @@ from det_contracts import reports, subjects
 from services.catalogue.catalogue import Catalogue
 from services.catalogue.peers import LogLine
 from services.catalogue.waiters import Fact
-from services.kit.admission import Admission
 from services.kit.cancellation import cancel_and_wait, cancel_in_background
-from services.kit.log import Feed, Log, OutcomeUnknown, Stored
+from services.kit.log import Log, Stored
+from services.kit.log_range import read_between
 from services.kit.process_metrics import Reading
 from services.live.turns import Turns
 
@@ -26,10 +26,6 @@ MAX_BATCHES = 256
 """Maximum number of batches buffered per follower. A slower follower must read the stored lines instead."""
 MAX_BUFFERED_BYTES = 32 << 20
 """Maximum size of all buffered batches together. Beyond that, followers that lag must re-read as well."""
-PATIENCE_S = 8.0
-"""How long in seconds the broker may take to say where a log ends."""
-LOOK_AGAIN_S = 5.0
-"""After how many seconds without the messages that are to come it is asked again whether they are there."""
 log = structlog.get_logger()
 
 
@@ -217,8 +213,9 @@ class _Reader:
             task_over.cancel()
 
     async def _read_remaining(self) -> None:
-        """Read what is left after the task is over; a fresh read knows when it has caught up."""
-        async with aclosing(messages_between(self._journal, self._subjects, self.position)) as batches:
+        """Read what is left after the task is over."""
+        reading = read_between(self._journal, subjects.LOGS, after=self.position, subjects=self._subjects)
+        async with aclosing(reading) as batches:
             async for messages in batches:
                 self._distribute(messages)
 
@@ -228,64 +225,6 @@ class _Reader:
             if (batch := self._read(message)) is not None:
                 for tail in self.tails:
                     tail.put(batch)
-
-
-async def messages_between(
-    journal: Log,
-    read_subjects: list[str],
-    after: int,
-    through: int | None = None,
-    reads: Admission | None = None,
-) -> AsyncGenerator[Sequence[Stored], None]:
-    """Yield the messages behind a position of LOGS, up to another position or the current end.
-
-    Opening the read takes a place in `reads`, which is released before the messages are consumed.
-    """
-    last = after
-    async with AsyncExitStack() as stack:
-        async with reads.hold("") if reads is not None else nullcontext():
-            end = await _end_of(journal, read_subjects, through)
-            if end <= last:
-                return
-            feed = await stack.enter_async_context(
-                journal.read(subjects.LOGS, after=after, subjects=read_subjects)
-            )
-            # Inside the place as well: the first batch is what costs the broker, which looks for the subject
-            # from there.
-            batch = await _next_batch(feed)
-        while True:
-            yield [message for message in batch if through is None or message.position <= through]
-            last = batch[-1].position if batch else last
-            if not batch:
-                # It was removed meanwhile, or the broker lags.
-                end = await _end_of(journal, read_subjects, through)
-            if last >= end:
-                return
-            batch = await _next_batch(feed)
-
-
-async def _end_of(journal: Log, read_subjects: list[str], through: int | None) -> int:
-    """Return the position with which all is read that was in LOGS, at most `through`.
-
-    The leader is asked for it. A feed that says it has caught up may be that of a broker behind the others.
-    Raises `OutcomeUnknown` if the broker is away.
-    """
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            newest = [await journal.last(subject) for subject in read_subjects]
-    except TimeoutError as error:
-        raise OutcomeUnknown("the broker does not say what is in LOGS") from error
-    end = max((message.position for message in newest if message is not None), default=0)
-    return end if through is None else min(end, through)
-
-
-async def _next_batch(feed: Feed) -> Sequence[Stored]:
-    """Return what comes next; nothing if that takes long."""
-    try:
-        async with asyncio.timeout(LOOK_AGAIN_S):
-            return (await feed.batch()).messages
-    except TimeoutError:
-        return ()
 
 
 class Tails:

@@ -8,7 +8,7 @@ import msgspec
 from nats.aio.client import Client
 
 from det_contracts import subjects
-from services.kit.jetstream_api import UNREACHABLE_ERRORS, request
+from services.kit.jetstream_api import UNREACHABLE_ERRORS, is_from_leader, request
 from services.kit.log import OutcomeUnknown
 
 MISSING_MESSAGES = (10037, 10043, 10057)
@@ -27,6 +27,8 @@ class OrderStream:
         while True:
             wanted = {"subjects_filter": f"{prefix}>", "offset": len(worker_ids)}
             answer = await self._request(f"STREAM.INFO.{subjects.ORDERS}", wanted)
+            if not is_from_leader(answer):
+                raise OutcomeUnknown(f"stream {subjects.ORDERS} has no leader to tell what it holds")
             page = answer["state"].get("subjects") or {}
             worker_ids += [subject.removeprefix(prefix) for subject in page]
             # The broker names 100,000 subjects at once.

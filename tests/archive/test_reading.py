@@ -12,8 +12,10 @@ from services.kit.archive import segments as segments_module
 from services.kit.archive.log import SEALED
 from services.kit.archive.segment import digest_of, write_header
 from services.kit.log import BadSegment, PositionRemoved
+from services.kit.log_memory import matches
 from services.kit.log_range import read_range
 from tests.archive.places import Place
+from tests.fixtures.lagging_log import LaggingLog
 
 CONTROL = subjects.CONTROL
 
@@ -79,6 +81,26 @@ def test_stories_are_read_from_segments(place, filters, monkeypatch):
     asyncio.run(work())
 
 
+@pytest.mark.parametrize(
+    "filters",
+    [(), ("control.trial.*.>",), ("control.trial.3.>", "control.archive.>"), ("control.trial.9.>",)],
+)
+def test_a_broker_behind_the_others_is_waited_for_and_the_archive_is_read(tmp_path, filters):
+    """Trial 3 is in the archive alone; the broker says at first that it has nothing."""
+
+    async def work():
+        place = Place(tmp_path / "archive", stream=LaggingLog(), count=20)
+        place.stream.caught_up.set()
+        await place.fill(42, trials=3)
+        await place.seal()
+        assert await cut_all(place) == 40
+        await place.fill(10, trials=2)
+        wanted = [m for m in place.whole() if not filters or any(matches(f, m.subject) for f in filters)]
+        assert await everything(place.log, filters=filters) == wanted
+
+    asyncio.run(work())
+
+
 def test_the_newest_of_a_subject_is_found_wherever_it_lies(place):
     async def work():
         await place.fill(100)
@@ -126,6 +148,10 @@ def test_what_is_nowhere_is_refused(place):
         await place.fill(30)
         await place.seal()
         await place.stream.forget(CONTROL, 35)
+        with pytest.raises(PositionRemoved, match="begins at position"):
+            async with place.log.read(CONTROL, after=0):
+                pass
+        await place.fill(5)
         with pytest.raises(PositionRemoved, match="begins at position"):
             await everything(place.log)
 

@@ -154,6 +154,13 @@ def test_the_end_of_a_stream_is_told_to_who_knows_some_of_it(run):
         assert [await log.end(subjects.WITNESS, after=after) for after in (0, 1)] == [0, 1]
         await log.append(Draft(subjects.witness_of_trial(1), b"fact", "another"))
         assert [await log.end(subjects.WITNESS, after=after) for after in (0, 1, 2)] == [2, 2, 2]
+        filters = {
+            ("control.tests.*.1.a", "control.tests.>"): 3,
+            ("control.tests.thing.*.b",): 2,
+            ("control.x.>",): 1,
+        }
+        for where, end in filters.items():
+            assert await log.end(subjects.CONTROL, after=1, subjects=where) == end
 
     run(work)
 

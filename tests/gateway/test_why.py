@@ -9,6 +9,7 @@ from det_contracts.events import scheduler, searcher, trial, worker
 from services.kit.log import Draft
 from services.why import reader
 from tests.archive.places import Place
+from tests.fixtures.lagging_log import LaggingLog
 from tests.gateway import stories
 
 UUIDS = ("b57be4ea-a09c-486d-8dc7-2fa4170e0994", "c7e76896-d804-48ae-851b-ed180723926f")
@@ -239,28 +240,40 @@ def test_what_would_take_too_many_reads_is_cut_and_says_so(cluster, monkeypatch)
     assert answer["more"]
 
 
-def test_archived_events_are_explained_as_before(cluster, tmp_path):
-    """Why, events, the timeline and the master's log; and a damaged segment by its name."""
+def everything_told(cluster, last):
+    """Why, events, the timeline and the master's log, up to a position."""
+    things = [("experiment", 1), ("trial", 1), ("trial", 2), ("allocation", "1.r1.1")]
+    return [
+        *(cluster.get(f"/api/v1/why/{kind}/{id}") for kind, id in things),
+        *(cluster.get(f"/api/v1/why/{kind}/{id}", all=True, before=last) for kind, id in things),
+        *(cluster.get(f"/api/v1/why/{kind}/{id}", all=True, before=last + 1) for kind, id in things),
+        cluster.get("/api/v1/experiments/1/timeline")["stretches"],
+        cluster.get("/api/v1/events/9"),
+        cluster.get("/api/v1/events", before=last + 1),
+        cluster.get("/api/v1/events", before=last + 1, owner="searcher", limit=3),
+        cluster.lines("/api/v1/master/logs", limit=last)[: last - 1],
+    ]
+
+
+def test_from_a_broker_that_is_behind_all_is_told(cluster):
     last = len(cluster.journal.streams["CONTROL"])
+    before = everything_told(cluster, last), cluster.lines("/api/v1/master/logs")
+    lagging = LaggingLog(cluster.journal)
+    lagging.caught_up.set()
+    object.__setattr__(cluster.backend, "journal", lagging)
+    assert (everything_told(cluster, last), cluster.lines("/api/v1/master/logs")) == before
+    assert lagging.opened > 20
 
-    def answers():
-        things = [("experiment", 1), ("trial", 1), ("trial", 2), ("allocation", "1.r1.1")]
-        return [
-            *(cluster.get(f"/api/v1/why/{kind}/{id}") for kind, id in things),
-            *(cluster.get(f"/api/v1/why/{kind}/{id}", all=True, before=last) for kind, id in things),
-            cluster.get("/api/v1/experiments/1/timeline")["stretches"],
-            cluster.get("/api/v1/events/9"),
-            cluster.get("/api/v1/events", before=last + 1),
-            cluster.get("/api/v1/events", before=last + 1, owner="searcher", limit=3),
-            cluster.lines("/api/v1/master/logs", limit=last)[: last - 1],
-        ]
 
-    before = answers()
+def test_archived_events_are_explained_as_before(cluster, tmp_path):
+    """And a damaged segment is told by its name."""
+    last = len(cluster.journal.streams["CONTROL"])
+    before = everything_told(cluster, last)
     place = Place(tmp_path / "archive", stream=cluster.journal, count=5)
     headers = cluster.run(place.seal())
     assert cluster.run(place.cutter.cut({"gateway": 10**9})) == headers[-1].last
     object.__setattr__(cluster.backend, "journal", place.log)
-    for answer, earlier in zip(answers(), before, strict=True):
+    for answer, earlier in zip(everything_told(cluster, last), before, strict=True):
         assert answer == earlier
     stands = cluster.get("/api/v1/master/archive")
     assert (stands["first"], stands["archived"]) == (headers[-1].last + 1, headers[-1].last)

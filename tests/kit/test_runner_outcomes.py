@@ -113,11 +113,11 @@ class Held(MemoryLog):
         super().__init__()
         self.append_began = asyncio.Event()
 
-    async def end(self, stream, *, after):
+    async def end(self, stream, *, after, subjects=()):
         if self.is_held:
             self.append_began.set()
             await asyncio.Event().wait()
-        return await super().end(stream, after=after)
+        return await super().end(stream, after=after, subjects=subjects)
 
 
 def test_a_refusal_that_was_being_checked_is_answered_when_the_state_is_loaded_anew():

@@ -104,10 +104,10 @@ class Crowded(MemoryLog):
         await self._store_fact()
         return await super().append_batch(drafts, fence=fence)
 
-    async def end(self, stream, *, after):
+    async def end(self, stream, *, after, subjects=()):
         self.end_calls += 1
         await self._store_fact()
-        return await super().end(stream, after=after)
+        return await super().end(stream, after=after, subjects=subjects)
 
 
 def test_what_is_decided_beside_a_batch_rests_on_what_was_stored_before_it():

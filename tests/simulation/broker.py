@@ -130,7 +130,7 @@ class Reader:
         self._messages = disk.streams[stream]
         self._forgotten = disk.removed_through
         self._stream = stream
-        self._at = after
+        self.position = after
         self._filters = filters
         self._line = line
         self._server = disk.servers[0]
@@ -167,13 +167,13 @@ class Reader:
         messages, end = self._messages, self._end()
         self._skip_forgotten()
         if self._filters:
-            while self._at < end and not matches_any(self._filters, messages[self._at].subject):
-                self._at += 1
-        return self._at < end
+            while self.position < end and not matches_any(self._filters, messages[self.position].subject):
+                self.position += 1
+        return self.position < end
 
     def _skip_forgotten(self):
-        if self._at < (forgotten := self._forgotten[self._stream]):
-            self._at = forgotten
+        if self.position < (forgotten := self._forgotten[self._stream]):
+            self.position = forgotten
 
     async def batch(self):
         if self._waiter is None or self._waiter.done():
@@ -183,11 +183,11 @@ class Reader:
         await self._waiter
         self._skip_forgotten()
         end = self._end()
-        until = min(self._at + READ_LIMIT, max(end, self._at))
-        messages = self._messages[self._at : until]
+        until = min(self.position + READ_LIMIT, max(end, self.position))
+        messages = self._messages[self.position : until]
         if self._filters:
             messages = [message for message in messages if matches_any(self._filters, message.subject)]
-        self._at = until
+        self.position = until
         self._is_end_reported = caught_up = until >= end
         return Batch(messages, caught_up)
 

@@ -149,10 +149,10 @@ class Line:
             await asyncio.sleep(RETRY_S)
         return await self._disk.last(subject)
 
-    async def end(self, stream, *, after):
+    async def end(self, stream, *, after, subjects=()):
         while self.cut or self._disk.leader is None:
             await asyncio.sleep(RETRY_S)
-        return await self._disk.end(stream, after=after)
+        return await self._disk.end(stream, after=after, subjects=subjects)
 
     async def forget(self, stream, through):
         if self.cut or self._disk.leader is None:

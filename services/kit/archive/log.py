@@ -55,8 +55,12 @@ class ArchivedLog:
             return message
         return await self._segments.last(await self.chain(), subject)
 
-    async def end(self, stream: str, *, after: int) -> int:
-        return await self._stream.end(stream, after=after)
+    async def end(self, stream: str, *, after: int, subjects: Sequence[str] = ()) -> int:
+        end = await self._stream.end(stream, after=after, subjects=subjects)
+        # Where the stream has nothing on these subjects, all that there may be is in the archive.
+        if end == after and subjects and stream == names.CONTROL and (chain := await self.chain(after)):
+            return chain[-1].last
+        return end
 
     async def bounds(self, stream: str) -> tuple[int, int]:
         first, last = await self._stream.bounds(stream)
@@ -139,8 +143,7 @@ class _ArchivedFeed:
     def __init__(self, log: ArchivedLog, stream: Log, after: int, filters: Sequence[str]) -> None:
         self._log = log
         self._source = stream
-        self._position = after
-        """Position up to which everything was delivered."""
+        self.position = after
         self._filters = filters
         self._opened = contextlib.AsyncExitStack()
         self._feed: Feed | None = None
@@ -185,7 +188,7 @@ class _ArchivedFeed:
                 await self._leave_stream(gone)
                 continue
             if batch.messages:
-                self._position = batch.messages[-1].position
+                self.position = batch.messages[-1].position
             return batch
 
     async def _next_archived(self) -> list[Stored] | None:
@@ -197,7 +200,7 @@ class _ArchivedFeed:
         messages = await asyncio.shield(self._next)
         self._next = None
         if messages:
-            self._position = messages[-1].position
+            self.position = messages[-1].position
         return messages
 
     async def _next_block(self) -> list[Stored] | None:
@@ -205,10 +208,10 @@ class _ArchivedFeed:
         return await anext(self._archived_blocks, None)
 
     async def _switch_to_stream(self) -> None:
-        self._archived_blocks, self._position = None, max(self._position, self._end)
+        self._archived_blocks, self.position = None, max(self.position, self._end)
         try:
             self._feed = await self._opened.enter_async_context(
-                self._source.read(names.CONTROL, after=self._position, subjects=self._filters)
+                self._source.read(names.CONTROL, after=self.position, subjects=self._filters)
             )
         except PositionRemoved as gone:
             await self._leave_stream(gone)
@@ -223,8 +226,8 @@ class _ArchivedFeed:
             raise gone
 
     async def _switch_to_archive(self) -> None:
-        chain = await self._log.chain(self._position)
-        if not chain or chain[0].first > self._position + 1:
+        chain = await self._log.chain(self.position)
+        if not chain or chain[0].first > self.position + 1:
             return
         self._end = chain[-1].last
-        self._archived_blocks = self._log.archived_messages(self._position, self._filters)
+        self._archived_blocks = self._log.archived_messages(self.position, self._filters)

@@ -13,6 +13,7 @@ from det_contracts import subjects
 from services.kit import blobs
 from services.kit.blobs import BlobMissing, BlobStore
 from services.kit.log import Log
+from services.kit.log_range import read_range
 from services.kit.settings import BadSettings
 from services.metrics.copies.pages import Rows
 from services.metrics.settings import MetricsSettings
@@ -182,10 +183,5 @@ def _connect(settings: MetricsSettings, location: str) -> BlobStore:
 
 async def _identify(journal: Log) -> str:
     """A name for the log, made of its first event; empty if it has none."""
-    if not await journal.end(subjects.CONTROL, after=0):
-        return ""
-    async with journal.read(subjects.CONTROL, after=0) as feed:
-        # However often it says that there is nothing: that may be a broker behind the others.
-        while not (messages := (await feed.batch()).messages):
-            pass
-    return hashlib.sha256(messages[0].body).hexdigest()[:12]
+    events = await read_range(journal, subjects.CONTROL, before=2)
+    return hashlib.sha256(events[0].body).hexdigest()[:12] if events else ""
