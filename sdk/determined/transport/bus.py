@@ -65,7 +65,6 @@ class BusTransport:
         """Subject that facts are published to. The intake passes them on to the log."""
         self._news = ClusterNews(thread, self._trial, self._run, self._allocation)
         self._refusals = self._news.refusals
-        self._questions = Questions(thread, self._trial, config.get("smaller_is_better", True))
         self._newest: dict[str, MetricReport] = {}
         """By group, everything reported at the latest steps."""
         self._progressed_at = 0.0
@@ -91,6 +90,7 @@ class BusTransport:
             sender=os.urandom(6).hex(),
         )
         self._outbox = Outbox(thread, head, self._refusals.append)
+        self._questions = Questions(thread, self._trial, head.smaller_is_better, self._outbox.mark)
         self._progress = Newest(thread, self._tell, "progress")
         self._status = Newest(thread, self._tell, "the status")
         self._first_answer = Patience(FIRST_ANSWER_S)

@@ -96,13 +96,21 @@ class Outbox:
 
     def wait(self, stalled_s: float = math.inf) -> bool:
         """Block until everything queued so far is settled; otherwise like `wait_for`."""
+        mark = self.mark()
+        return mark is None or self.wait_for(mark, stalled_s)
+
+    def mark(self) -> Fact | None:
+        """Return what is settled once everything queued so far is; None if it is already.
+
+        Raises RuntimeError if the sending thread is gone.
+        """
         # Check in this order: entries move from the first queue to the second.
         if not (self._waiting or self._under_way):
-            return True
+            return None
         # Through the same queue as the reports, so that it is settled after all of them.
         mark = Fact()
         self.put_fact(mark)
-        return self.wait_for(mark, stalled_s)
+        return mark
 
     def wait_for(self, fact: Fact, stalled_s: float = math.inf) -> bool:
         """Block until a fact and everything before it is settled.

@@ -157,6 +157,7 @@ class OutsideTransport:
             self._ask(self._session, "POST", f"{self._trial}/early_exit", {"reason": reason})
 
     def best_validation(self) -> float | None:
+        self._settle()
         path = f"/api/v1/experiments/{self._place.experiment_id}/searcher/best_searcher_validation_metric"
         try:
             metric = self._ask(self._session, "GET", path)["metric"]

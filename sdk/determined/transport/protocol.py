@@ -61,8 +61,8 @@ class Answers(Protocol):
     def best_validation(self) -> float | None:
         """Return the experiment's best searcher metric so far, or None if there is none.
 
-        If the cluster does not answer, it returns the last known value or None: after 10 s on the first such
-        call, immediately on later ones.
+        What this process has reported before counts. If the cluster does not answer, it returns the last
+        known value or None: after 10 s on the first such call, immediately on later ones.
         """
 
     def storage_refusal(self, size_bytes: int) -> str:

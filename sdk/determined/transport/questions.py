@@ -1,6 +1,8 @@
 """Blocking requests of a script to the cluster: best validation, quotas, checkpoint metadata."""
 
+import asyncio
 import logging
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
@@ -9,6 +11,7 @@ import msgspec
 from det_contracts import script_queries, subjects
 from det_contracts.commands import Answer
 from determined.transport.bus_thread import BusThread
+from determined.transport.outbox import Fact
 from determined.transport.refusals import Refused
 from determined.transport.waiting import Patience, wait_for
 
@@ -23,7 +26,11 @@ QUOTA_S = 3.0
 class Questions:
     """The requests of one trial. Each is answered by the owner of the fact."""
 
-    def __init__(self, thread: BusThread, trial_id: int, smaller_is_better: bool) -> None:
+    def __init__(
+        self, thread: BusThread, trial_id: int, smaller_is_better: bool, mark: Callable[[], Fact | None]
+    ) -> None:
+        """`mark` returns what is settled once all that the script has reported so far is stored."""
+        self._mark = mark
         self._thread = thread
         self._trial = trial_id
         self._smaller_is_better = smaller_is_better
@@ -36,10 +43,14 @@ class Questions:
         """Return the experiment's best searcher metric so far. In an outage, the last known value."""
         # A question that an earlier call stopped waiting for may have been answered since. Its answer is the
         # last known value if this question fails.
-        if self._best is None or self._best.done():
+        is_new = self._best is None or self._best.done()
+        if self._best is None or is_new:
             self._take_best()
-            self._best = self._ask(script_queries.AskBest(self._smaller_is_better))
+            self._best = self._ask(script_queries.AskBest(self._smaller_is_better), after=self._mark())
         if self._answers.lasts(self._best):
+            # Of an earlier call's question, the answer may lack what was reported since.
+            if not is_new:
+                return self.best_validation()
             self._take_best()
         else:
             logger.warning(
@@ -72,14 +83,22 @@ class Questions:
 
     def checkpoint_metadata(self, uuid: str) -> dict[str, Any]:
         """Return a checkpoint's metadata from the registry."""
-        reply = self._ask(script_queries.AskMetadata(uuid))
+        reply = self._ask(script_queries.AskMetadata(uuid), after=self._mark())
         wait_for(reply, f"the metadata of checkpoint {uuid}", self._thread)
         return dict(_value(reply) or {})
 
-    def _ask(self, question: msgspec.Struct, owner: str = "searcher") -> "Future[bytes]":
+    def _ask(
+        self, question: msgspec.Struct, owner: str = "searcher", after: Fact | None = None
+    ) -> "Future[bytes]":
         # The searcher knows the trial's experiment, and forwards the question to the other services.
         subject = subjects.question_of_trial(self._trial, owner, str(type(question).__struct_config__.tag))
-        return self._thread.submit(self._thread.ask(subject, msgspec.json.encode(question)))
+        return self._thread.submit(self._send(subject, msgspec.json.encode(question), after))
+
+    async def _send(self, subject: str, body: bytes, after: Fact | None) -> bytes:
+        if after is not None:
+            # Shielded: who sends the reports settles it, whatever becomes of this question.
+            await asyncio.shield(asyncio.wrap_future(after.settled))
+        return await self._thread.ask(subject, body)
 
 
 def _value(reply: "Future[bytes]") -> Any:

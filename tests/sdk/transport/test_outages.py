@@ -69,12 +69,15 @@ class Cluster:
         self.away = True
         self.stored = []
         self.subjects = []
+        self.stored_before = []
+        """For each question, how many messages were stored when it came."""
 
     async def request(self, subject, body, **options):
         if self.away:
             raise OSError("away")
         if subject.startswith("ask."):
             self.subjects.append(subject)
+            self.stored_before.append(len(self.stored))
             answer = {"steps_completed": 3} if "metadata" in subject else 0.25
             return self._reply({"value": answer})
         self.stored.append((subject, body))
@@ -268,3 +271,25 @@ def test_the_best_validation_of_an_outage_is_the_last_answer(transport, waits, c
     wait_for(transport.best_validation, 60, "an answer")
     cluster.away = True
     assert [transport.best_validation() for _ in range(3)] == [0.25] * 3
+
+
+@pytest.mark.parametrize(
+    "ask", [lambda to: to.best_validation(), lambda to: to.checkpoint_metadata("u")], ids=["best", "metadata"]
+)
+def test_what_a_script_reported_is_stored_before_its_question_is_sent(transport, ask):
+    transport._thread.cluster.away = False
+    for step in (1, 2, 3):
+        transport.report(MetricReport("validation", step, {"loss": 1.0}))
+        ask(transport)
+    assert transport._thread.cluster.stored_before == [1, 2, 3]
+
+
+def test_the_answer_to_an_earlier_question_is_not_taken_for_one_after_the_last_report(transport):
+    questions = transport._questions
+    questions._answers = Patience(0)
+    assert transport.best_validation() is None
+    transport.report(MetricReport("validation", 1, {"loss": 1.0}))
+    questions._answers = Patience(60)
+    transport._thread.cluster.away = False
+    assert transport.best_validation() == 0.25
+    assert transport._thread.cluster.stored_before[-1] == 1

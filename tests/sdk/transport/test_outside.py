@@ -79,6 +79,15 @@ def test_a_checkpoint_waits_for_the_reports_before_it(gateway, transport):
     assert gateway.calls_to("POST", "/api/v1/checkpoints")[0].json["taskId"] == "7.t"
 
 
+def test_what_a_script_reported_counts_in_the_best_validation(gateway, transport):
+    path = "/api/v1/experiments/7/searcher/best_searcher_validation_metric"
+    gateway.answer("GET", path, {"metric": 0.5})
+    transport.report(report(3))
+    assert transport.best_validation() == 0.5
+    paths = [call.path for call in gateway.calls if call.path in (f"{TRIAL}/metrics", path)]
+    assert paths == [f"{TRIAL}/metrics", path]
+
+
 def test_only_its_trial_can_register_an_id_that_it_chose(gateway, transport):
     """Whoever lists a shared storage sees the ids of others before they are registered."""
     gateway.answer("POST", "/api/v1/checkpoints", Status(503), {})
