@@ -192,18 +192,17 @@ class JetStreamLog:
 
     async def last(self, subject: str) -> Stored | None:
         # Ask the leader: another replica (`DIRECT.GET`) may not have a message that is already acknowledged.
-        message = await self._get_message(names.stream_of(subject), {"last_by_subj": subject})
+        message = await self._get_message(names.stream_of(subject), last_by_subj=subject)
         return None if message is None else _parse_message(message)
 
     async def end(self, stream: str, *, after: int, subjects: Sequence[str] = ()) -> int:
-        # STREAM.INFO takes several times as long while messages are stored. The newest may be a large one.
-        if not subjects and await self._get_message(stream, {"seq": after + 1, "next_by_subj": ">"}) is None:
+        # STREAM.INFO is slow while messages are stored, and the newest message may be a large one.
+        if not subjects and await self._get_message(stream, seq=after + 1, next_by_subj=">") is None:
             return after
-        requests = [self._get_message(stream, {"last_by_subj": pattern}) for pattern in subjects or (">",)]
-        newest = await asyncio.gather(*requests)
+        newest = await asyncio.gather(*(self._get_message(stream, last_by_subj=s) for s in subjects or ">"))
         return max([after, *(int(message["seq"]) for message in newest if message is not None)])
 
-    async def _get_message(self, stream: str, want: dict[str, Any]) -> Any:
+    async def _get_message(self, stream: str, **want: Any) -> Any:
         """Ask for a message until the broker answers; None if there is none."""
         while True:
             answer: dict[str, Any] = {}

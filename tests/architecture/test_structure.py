@@ -223,6 +223,16 @@ def test_no_cancellation_leaves_anything_behind():
     assert not faults, listed(faults)
 
 
+BELIEVE_A_FEED = {"services/kit/runner.py", "services/intake/relay.py"}
+"""They read on for ever, and ask the leader before they rest anything on it."""
+
+
+def test_a_read_of_the_past_ends_where_the_leader_says():
+    """A feed that has caught up may be that of a broker behind the others: `read_between` ends right."""
+    sources = {name_of(path) for path in SOURCES if re.search(r"batch\S*\.caught_up", path.read_text())}
+    assert sources == BELIEVE_A_FEED
+
+
 def too_large(path):
     measured = facts(path).measured
     if measured.lines > MOST_LINES:

@@ -43,7 +43,6 @@ class Disk(MemoryLog):
         """The broker that accepts appends; None during an election."""
         self.full = False
         """Appends are neither accepted nor answered."""
-        self.stops = 0
         self.refuses = ""
         """Why appends are rejected; the sender is told."""
 
@@ -93,7 +92,6 @@ class Disk(MemoryLog):
 
     def stop(self, server):
         """Stop replication to a broker; it does not notice."""
-        self.stops += 1
         server.lags_at = {stream: len(messages) for stream, messages in self.streams.items()}
 
     def resume(self, server):
