@@ -35,13 +35,18 @@ _REDUCE: dict[Reducer, Callable[[Any], Any]] = {
 def reduce_metrics(
     reducer: Reducer, metrics: Sequence[Any] | np.ndarray[Any, Any], weights: Sequence[float] | None = None
 ) -> Any:
-    """Reduce all elements of all values to one number. With AVG, values may have different weights."""
+    """Reduce all elements of all values to one number. With AVG, values may have different weights.
+
+    The number is one of NumPy, whose `item()` and `tolist()` callbacks of 0.25 call; a `numpy.float64` is a
+    float, too, so that it can be written as JSON.
+    """
     if reducer is not Reducer.AVG:
-        return _REDUCE[reducer](np.array(metrics)).item()
-    if weights is None:
-        return float(np.mean(np.array(metrics)))
-    each = [np.mean(np.array(value)) for value in metrics]
-    return float(np.average(each, weights=weights))
+        reduced = _REDUCE[reducer](np.array(metrics))
+    elif weights is None:
+        reduced = np.mean(np.array(metrics))
+    else:
+        reduced = np.average([np.mean(np.array(value)) for value in metrics], weights=weights)
+    return np.float64(reduced) if isinstance(reduced, np.floating) else reduced
 
 
 def mean_of_numbers(values: Sequence[Any]) -> float | None:

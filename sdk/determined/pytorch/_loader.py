@@ -89,32 +89,36 @@ class DataLoader:
         if generator is not None and not isinstance(generator, torch.Generator):
             raise TypeError(_arguments.wrong("generator", "a torch.Generator, or None", generator))
         self.dataset = dataset
-        self.batch_size = batch_size
+        self.batch_size = None if batch_sampler is not None else batch_size
         self.drop_last = drop_last
-        self.sampler = sampler
         self.generator = generator
+        self.num_workers = num_workers
+        self.collate_fn = collate_fn or torch_data.default_collate
+        self.pin_memory = pin_memory
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
+        self.multiprocessing_context = multiprocessing_context
+        self.prefetch_factor = prefetch_factor if num_workers == 0 else prefetch_factor or 2
+        self.persistent_workers = persistent_workers
+        self._sampler = sampler
         self._shuffle = shuffle
         self._seed = 0
-        self.batch_sampler = batch_sampler or self._batches(0)
-        self._options: dict[str, Any] = {
-            "num_workers": num_workers,
-            "collate_fn": collate_fn,
-            "pin_memory": pin_memory,
-            "timeout": timeout,
-            "multiprocessing_context": multiprocessing_context,
-            "prefetch_factor": prefetch_factor if num_workers == 0 else prefetch_factor or 2,
-            "persistent_workers": persistent_workers,
-        }
-        self._worker_init = worker_init_fn
+        # A sampler without batches is false, and still the one to use.
+        self.batch_sampler = self._batches(0) if batch_sampler is None else batch_sampler
+
+    @property
+    def sampler(self) -> Any:
+        """Where the indexes of a pass come from, or None if your own `batch_sampler` does not say."""
+        return getattr(self.batch_sampler, "sampler", None)
 
     @property
     def _own_order(self) -> bool:
         """Whether this class determines the order, so that any batch can be found directly."""
-        return self.sampler is None and self.generator is None and self.batch_size is not None
+        return self._sampler is None and self.generator is None and self.batch_size is not None
 
     def _batches(self, first_pass: int) -> torch_data.BatchSampler:
         length = len(self.dataset)  # type: ignore[arg-type]
-        sampler: torch_data.Sampler[int] | None = self.sampler
+        sampler: torch_data.Sampler[int] | None = self._sampler
         if sampler is None and self._shuffle and self.generator is not None:
             sampler = torch_data.RandomSampler(range(length), generator=self.generator)
         elif sampler is None and self._shuffle:
@@ -183,8 +187,14 @@ class DataLoader:
             self.dataset,
             batch_sampler=batches,
             generator=generator,
-            worker_init_fn=self._worker_init or _seed_worker,
-            **self._options,
+            num_workers=self.num_workers,
+            collate_fn=self.collate_fn,
+            pin_memory=self.pin_memory,
+            timeout=self.timeout,
+            worker_init_fn=self.worker_init_fn or _seed_worker,
+            multiprocessing_context=self.multiprocessing_context,
+            prefetch_factor=self.prefetch_factor,
+            persistent_workers=self.persistent_workers,
         )
 
     def __iter__(self) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import functools
+import json
 import zipfile
 
 import numpy as np
@@ -37,6 +38,47 @@ def test_samplers_are_those_of_torch():
     assert all(isinstance(sampler, Sampler) for sampler in single)
     loader = torch.utils.data.DataLoader(range(10), batch_sampler=samplers.SkipBatchSampler(inner, 3))
     assert [batch.tolist() for batch in loader] == [[6, 7], [8, 9]]
+
+
+def test_a_loader_tells_its_arguments():
+    """Scripts of 0.25 read them, and set some, as they do with torch's own."""
+    loader = pytorch.DataLoader(range(10), 3)
+    assert [getattr(loader, name) for name in ("batch_size", "drop_last", "num_workers", "timeout")] == [
+        3,
+        False,
+        0,
+        0,
+    ]
+    assert (loader.pin_memory, loader.worker_init_fn, loader.multiprocessing_context) == (False, None, None)
+    assert (loader.prefetch_factor, loader.persistent_workers, loader.generator) == (None, False, None)
+    assert isinstance(loader.sampler, torch.utils.data.SequentialSampler)
+    assert loader.collate_fn([1, 2]).tolist() == [1, 2]
+    loader.collate_fn = sum
+    assert list(loader.get_data_loader()) == [3, 12, 21, 9]
+    assert pytorch.DataLoader(range(10), num_workers=1).prefetch_factor == 2
+
+
+def test_callbacks_get_numbers_of_numpy(folder):
+    """They call `item()` on metrics, or write them as JSON."""
+    given = []
+
+    class Counting(OneVar):
+        def evaluation_reducer(self):
+            return {"validation_loss": pytorch.Reducer.AVG, "records": pytorch.Reducer.SUM}
+
+        def evaluate_batch(self, batch):
+            return super().evaluate_batch(batch) | {"records": len(batch[0])}
+
+        def build_callbacks(self):
+            callback = pytorch.PyTorchCallback()
+            callback.on_validation_end = given.append
+            return {"keeps": callback}
+
+    with pytorch.init(hparams={}, exp_conf={}, enable_tensorboard_logging=False) as context:
+        pytorch.Trainer(Counting(context), context).fit(max_length=Batch(1))
+    (metrics,) = given
+    assert metrics["records"].item() == 8
+    assert json.loads(json.dumps(metrics["validation_loss"])) == metrics["validation_loss"].item()
 
 
 def test_reducers_in_a_loop_of_ones_own(folder):

@@ -119,6 +119,25 @@ def test_a_loader_by_itself_gives_one_pass():
     assert len(loader) == len(list(loader)) == 3
 
 
+@pytest.mark.parametrize("kind", [lambda batches: batches, list], ids=["BatchSampler", "list"])
+def test_a_batch_sampler_decides_what_is_in_a_batch(kind):
+    """Also one of torch's own class, beside which `batch_size` is 1 by default."""
+    loader = pytorch.DataLoader(range(10), batch_sampler=kind(batches(10, 3)))
+    loader.reseed(5)
+    wanted = [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
+    assert [batch.tolist() for batch in loader] == wanted
+    assert [batch.tolist() for batch in loader.get_data_loader()] == wanted
+    resumed = iter(loader.get_data_loader(repeat=True, skip=5))
+    assert [next(resumed).tolist() for _ in range(3)] == [*wanted[1:]]
+    share = loader.get_data_loader(num_replicas=2, rank=1)
+    assert [batch.tolist() for batch in share] == wanted[1::2]
+    assert loader.batch_size is None
+
+
+def test_a_batch_sampler_without_batches_gives_none():
+    assert list(pytorch.DataLoader(range(10), batch_sampler=[])) == []
+
+
 def test_reducers():
     values = [0.25, 0.5, 0.75, 1, 25.5, 1.9]
     assert reduce_metrics(Reducer.AVG, values) == pytest.approx(4.98, abs=0.01)
