@@ -39,7 +39,7 @@ class _TrialMetrics:
     trial_run_id: int
     total_batches: int
     end_time: datetime
-    """UTC, whole seconds."""
+    """UTC, to the microsecond."""
     metrics: dict[str, Any]
     batch_metrics: list[dict[str, Any]] | None = None
 
@@ -67,7 +67,7 @@ class TrainingMetrics(_TrialMetrics, StepsBackwardCompat):
         trial_id: Id of the trial.
         trial_run_id: The run of the trial that reported it.
         steps_completed: Number of batches the trial had trained. Also available as `total_batches`.
-        end_time: When it was reported, in UTC with whole seconds.
+        end_time: When it was reported, in UTC.
         metrics: Metric values by name.
         batch_metrics: Metrics of single batches, if reported.
 
@@ -116,8 +116,7 @@ def _record(report: dict[str, Any], kind: type[_Kind]) -> _Kind:
         trial_id=int(report["trialId"]),
         trial_run_id=int(report["trialRunId"]),
         total_batches=int(report["totalBatches"]),
-        # Whole seconds, as in 0.25.
-        end_time=instant.parse(report["endTime"]).replace(microsecond=0),
+        end_time=instant.parse(report["endTime"]),
         metrics=answer.get("avgMetrics") or {},
         batch_metrics=answer.get("batchMetrics") or None,
     )

@@ -175,7 +175,7 @@ def test_streams_of_metrics(master, connection, trial):
         8,
         trial_id=3,
         trial_run_id=1,
-        end_time=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+        end_time=datetime(2026, 1, 2, 3, 4, 5, 987_000, tzinfo=UTC),
         metrics={"loss": 1.5},
         batch_metrics=[{"loss": 1}, {"loss": 2}],
     )
