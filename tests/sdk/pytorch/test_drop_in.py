@@ -60,7 +60,7 @@ def test_a_loader_tells_its_arguments():
 
 def test_callbacks_get_numbers_of_numpy(folder):
     """They call `item()` on metrics, or write them as JSON."""
-    given = []
+    received = []
 
     class Counting(OneVar):
         def evaluation_reducer(self):
@@ -71,12 +71,12 @@ def test_callbacks_get_numbers_of_numpy(folder):
 
         def build_callbacks(self):
             callback = pytorch.PyTorchCallback()
-            callback.on_validation_end = given.append
+            callback.on_validation_end = received.append
             return {"keeps": callback}
 
     with pytorch.init(hparams={}, exp_conf={}, enable_tensorboard_logging=False) as context:
         pytorch.Trainer(Counting(context), context).fit(max_length=Batch(1))
-    (metrics,) = given
+    (metrics,) = received
     assert metrics["records"].item() == 8
     assert json.loads(json.dumps(metrics["validation_loss"])) == metrics["validation_loss"].item()
 
