@@ -22,6 +22,7 @@ from det_contracts.limits import STATED_BYTES
 from det_contracts.problems import Problem, Refused, invalid, unavailable
 from services.kit.authz import acting
 from services.kit.log_progress import ProcessProgress, fetch_log_progress
+from services.kit.nats_client import NotPermitted
 from services.kit.process_metrics import Measures
 from services.kit.rules import Call
 from services.kit.suspension import SuspensionDetector
@@ -143,6 +144,8 @@ class BusClient:
                 await asyncio.sleep(0.1)
             except MaxPayloadError:
                 raise invalid(f"the request is too large: {len(body):,} bytes; make it smaller") from None
+            except NotPermitted as error:
+                raise unavailable(f"the {owner} service cannot be asked: {error}") from None
             except (NatsError, TimeoutError, OSError):
                 raise unavailable(f"the {owner} service did not answer within {within_s:.0f} s") from None
         answer = msgspec.json.decode(message.data, type=kind)

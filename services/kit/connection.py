@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 
 import structlog
 from nats.aio.client import Client
 
 from services.kit import nats_client, tls
+from services.kit.bounded_dict import BoundedDict
 from services.kit.flood_filter import FloodFilter
+from services.kit.nats_client import NotPermitted
 from services.kit.settings import ServiceSettings
 
 POLL_EVERY_S = 0.5
 PING_EVERY_S = 3
 """Ping interval in seconds. A silent broker is given up after three of these."""
 CLOSE_TIMEOUT_S = 2.0
+MAX_REFUSALS = 100
+"""Number of things that the broker does not permit which are remembered, to log each only now and then."""
 REPEAT_ERROR_S = 10.0
 """An error that stays the same is logged again after this time, with the number of attempts."""
 
@@ -39,11 +44,18 @@ class _Attempts:
         self._count = 0
         self._last_error = "no answer"
         self._logged_at: float | None = None
+        self._refused_at = BoundedDict[str, float](MAX_REFUSALS)
 
     async def on_error(self, error: Exception) -> None:
         """Log a failure, unless the same one was logged just now."""
-        self._count += 1
         text, now = str(error) or repr(error), time.monotonic()
+        if isinstance(error, NotPermitted):
+            # Each by itself: a process may be refused several things in turn.
+            if now - self._refused_at.get(text, -math.inf) >= REPEAT_ERROR_S:
+                self._refused_at[text] = now
+                log.error("broker.not_permitted", error=text, broker=self._addresses)
+            return
+        self._count += 1
         is_old = self._logged_at is None or now - self._logged_at >= REPEAT_ERROR_S
         if text != self._last_error or is_old:
             log.warning("broker.error", error=text, broker=self._addresses, failures=self._count)

@@ -277,15 +277,6 @@ def _public(seed: str) -> str:
     return public.decode()
 
 
-def holder(credentials: str) -> str:
-    """Return the name in a credentials file, such as a service's; empty if it is not such a file."""
-    try:
-        _, claims, _ = credentials.split("-----", 3)[2].strip().split("\n")[0].split(".")
-        return str(json.loads(base64url.decode(claims))["name"])
-    except (ValueError, IndexError, KeyError):
-        return ""
-
-
 def _token(
     name: str, subject: str, signer_seed: str, nats: dict[str, Any], expires: float | None = None
 ) -> str:

@@ -13,6 +13,8 @@ import msgspec
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
+from services.kit.nats_client import NotPermitted
+
 API_TIMEOUT_S = 5.0
 ATTEMPT_TIMEOUT_S = 2.0
 REQUEST_TIMEOUT_S = 30.0
@@ -44,6 +46,8 @@ async def request_with_retry(
     while True:
         try:
             return await request(connection, subject, body, ATTEMPT_TIMEOUT_S)
+        except NotPermitted:
+            raise
         except UNREACHABLE_ERRORS:
             if time.monotonic() > deadline:
                 raise

@@ -46,6 +46,7 @@ from services.kit.log import (
     Stored,
     TooLarge,
 )
+from services.kit.nats_client import NotPermitted
 from services.kit.stream_check import recovery_advice
 from services.kit.trace_context import HEADER
 
@@ -155,10 +156,8 @@ class JetStreamLog:
 
         The client checks only the body; the broker would close the connection.
         """
-        size, most = (
-            len(body) + MAX_HEADER_BYTES + sum(map(len, headers.values())),
-            self._connection.max_payload,
-        )
+        size = len(body) + MAX_HEADER_BYTES + sum(map(len, headers.values()))
+        most = self._connection.max_payload
         if size > most:
             raise TooLarge(f"{subject}: {size:,} bytes with headers, the broker takes {most:,}")
 
@@ -167,7 +166,8 @@ class JetStreamLog:
         try:
             reply = await self._connection.request(subject, body, timeout=ACK_TIMEOUT_S, headers=headers)
         except UNREACHABLE_ERRORS as error:
-            raise OutcomeUnknown(f"no answer for {subject}: {error!r}") from error
+            kind = NeverStored if isinstance(error, NotPermitted) else OutcomeUnknown
+            raise kind(f"no answer for {subject}: {error!r}") from error
         ack = msgspec.json.decode(reply.data, type=Ack)
         self._record_outcome(subject, ack.error)
         if ack.error is None:

@@ -14,7 +14,6 @@ from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
 from services.kit import nats_client
-from services.kit.credentials import holder
 from services.kit.jetstream_api import UNREACHABLE_ERRORS
 from services.kit.service_subjects import service_inbox
 from services.kit.tls import broker_options
@@ -47,7 +46,7 @@ async def connection_to(args: argparse.Namespace) -> AsyncIterator[Client]:
 
 def inbox_of(credentials: Path | None) -> str:
     """Return the inbox prefix that is heard by nobody but who has these credentials."""
-    name = holder(credentials.read_text()) if credentials is not None else ""
+    name = nats_client.user_of(credentials.read_text()) if credentials is not None else ""
     return service_inbox(name) if name else "_INBOX"
 
 
