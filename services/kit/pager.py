@@ -84,7 +84,7 @@ class Pager(Generic[S]):
             # The state was loaded with plain dictionaries; from here on a record that is looked up and not
             # there is loaded.
             load = partial(self._load_root_of, self._states_loaded, table)
-            setattr(state, table, PagedTable(records, load))
+            setattr(state, table, PagedTable(records, load, partial(self._record_absent, table)))
             for id in records:
                 self._record_change((table, id), self._saver.portions.folded)
 
@@ -144,10 +144,9 @@ class Pager(Generic[S]):
         """Return what some events, commands or queries name and may have to be loaded."""
         missing = set[Key]()
         for message in messages:
-            created_key = self._roots.creation_events.get(type(message))
-            if created_key is not None:
+            if (created_key := self._roots.created_key(message)) is not None:
                 # Nobody has to ask the database for what was never there.
-                self._remember_absent([created_key(message)])
+                self._remember_absent([created_key])
             missing.update(filter(self._may_need_loading, self._roots.referenced_keys(message)))
         return missing
 
@@ -181,6 +180,10 @@ class Pager(Generic[S]):
         # Records in memory may have changed since they were read.
         here = {key: get_loaded(getattr(self._state, key[0]), key[1]) for key in wanted}
         return stored | {key: record for key, record in here.items() if record is not None}
+
+    def _record_absent(self, table: str, id: Any) -> None:
+        """Remember that a record does not exist: one that a round is about to create."""
+        self._remember_absent([(table, id)])
 
     def _remember_absent(self, keys: Iterable[Key]) -> None:
         """Remember which of these records do not exist, until folding creates them.

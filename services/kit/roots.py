@@ -59,6 +59,11 @@ class Roots(Generic[S]):
         root = find(state, key[1]) if find is not None else None
         return root or None
 
+    def created_key(self, message: Any) -> Key | None:
+        """Return the record that an event is the first to tell of; None if it may have been there before."""
+        created = self.creation_events.get(type(message))
+        return None if created is None else created(message)
+
     def referenced_keys(self, message: Any) -> Iterator[Key]:
         """Yield the records that an event, command or query names."""
         kind = type(message)
@@ -93,10 +98,19 @@ class PagedTable(dict[Any, Any]):
     Looking up a record that is not loaded loads its root; iteration shows what is loaded.
     """
 
-    def __init__(self, records: Mapping[Any, Any], load: Callable[[Any], bool]) -> None:
-        """`load` loads the record with an id and returns whether it exists. It may raise `PageFault`."""
+    def __init__(
+        self,
+        records: Mapping[Any, Any],
+        load: Callable[[Any], bool],
+        record_absent: Callable[[Any], None] = lambda _: None,
+    ) -> None:
+        """`load` loads the record with an id and returns whether it exists. It may raise `PageFault`.
+
+        `record_absent` is told of an id that no record has had yet.
+        """
         super().__init__(records)
         self._load = load
+        self.record_absent = record_absent
 
     def __missing__(self, id: Any) -> Any:
         if self._load(id):

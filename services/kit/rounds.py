@@ -20,7 +20,7 @@ from det_contracts.limits import EVENT_BYTES, NAME_CHARACTERS, is_name
 from det_contracts.problems import Problem, Refused, invalid
 from services.kit.command_queue import CommandQueue, Pending
 from services.kit.overlay import view_of
-from services.kit.roots import PageFault
+from services.kit.roots import PagedTable, PageFault
 from services.kit.rules import Key, Rules
 from services.kit.timers import Timers
 
@@ -349,12 +349,20 @@ class PredictedState(Generic[S]):
             # A round of refusals needs no view.
             self._view = view_of(self.base)
         for decided in made:
+            self._record_absent(decided.event)
             ahead = Recorded(self._next, decided.event, decided.id, actor, at, decided.cause)
             for kind, key in self._rules.evolve(self.state, ahead):
                 if isinstance(key, str) and not is_name(key):
                     raise _unsavable_key(kind, key)
                 self.touched[kind, key] = decided.id
             self._next += 1
+
+    def _record_absent(self, event: Any) -> None:
+        """Keep the fold from looking in the database for what this event creates."""
+        created_key = self._rules.roots.created_key(event) if self._rules.roots is not None else None
+        records = getattr(self.base, created_key[0]) if created_key is not None else None
+        if created_key is not None and isinstance(records, PagedTable):
+            records.record_absent(created_key[1])
 
 
 def _unsavable_key(kind: str, key: str) -> Refused:

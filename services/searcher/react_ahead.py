@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from det_contracts.states import TERMINAL
+from services.kit.roots import get_loaded
 from services.searcher.domain import State, Trial
 from services.searcher.domain.state import SEVERITY, Tally
 
@@ -30,7 +31,8 @@ def _is_certain(state: State, predicted: State, event: Any) -> bool:
     trial_id = getattr(event, "trial_id", None)
     if trial_id is None:
         return True
-    trial = state.trials.get(trial_id)
+    # If it exists it is loaded, since the prediction has looked at it; a new one must not be looked for.
+    trial = get_loaded(state.trials, trial_id)
     return trial is not None and _operation(trial) == _operation(predicted.trials[trial_id])
 
 

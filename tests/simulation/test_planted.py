@@ -199,7 +199,7 @@ PLANTED = [
     (rounds_without_end, None, (), 1),
     (unknown_is_failed, "a call is obeyed once", ("losses", "users"), 11),
     (second_worker_taken, None, (), 9),
-    (repeated_registration_taken, "ends_when_all_parts_are_gone", (), 7),
+    (repeated_registration_taken, "ends_when_all_parts_are_gone", (), 11),
     (decided_on_what_it_has, "decisions follow what was there", (), 0),
 ]
 """Each with the invariant that finds it, the kinds of trouble that it takes (none: all), and a seed.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from det_contracts.events.searcher import ExperimentCreated, TrialCreated
 from det_contracts.states import OVER
 from services.kit.roots import Roots, experiment_root, get_loaded, loaded_keys, root_by_experiment_id
 from services.kit.rules import Key
@@ -74,6 +75,12 @@ ROOTS: Roots[State] = Roots(
     is_over=_is_over,
     index=_index,
     unindex=_unindex,
+    creation_events={
+        # Numbers of experiments are never given again.
+        ExperimentCreated: lambda event: ("experiments", event.experiment_id),
+        # A trial that waits for this is in memory, unless an event of the same portion creates it.
+        TrialCreated: lambda event: ("trials", event.trial_id),
+    },
     reference_fields={
         "experiment_id": "experiments",
         "experiment_ids": "experiments",
