@@ -299,6 +299,7 @@ def _write(path: Path, content: Content, mode: int) -> None:
     fresh = path.with_name(path.name + ".new")
     # With O_EXCL below: what a script may have left under this name, such as a link, is not written through.
     fresh.unlink(missing_ok=True)
-    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
-        json.dump(content, file)
+    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        # Not `json.dump`, which encodes piece by piece in Python and takes five times as long.
+        file.write(json.dumps(content).encode())
     fresh.rename(path)

@@ -323,7 +323,7 @@ def test_it_loads_next_to_nothing():
     code = f"import sys; sys.path.append({str(root)!r}); import worker.shim.life; print(*sys.modules)"
     loaded = subprocess.check_output([sys.executable, "-I", "-S", "-c", code], text=True).split()
     own = {name.removeprefix("worker.shim.") for name in loaded if name.startswith("worker.shim.")}
-    assert own == {"life", "command", "control_group", "lines", "pace", "spool"}
+    assert own == {"life", "command", "control_group", "lines", "pace", "small_files", "spool"}
     assert {name for name in loaded if name.startswith("services.")} == {
         "services.kit",
         "services.kit.host_processes",

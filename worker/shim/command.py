@@ -7,11 +7,13 @@ import fcntl
 import os
 import signal
 import time
+from functools import cache
 
 from services.kit.host_processes import children, descendants, send
 from worker.shim.control_group import ControlGroups
 from worker.shim.lines import LineSplitter
 from worker.shim.pace import LINE_BYTES
+from worker.shim.small_files import read_file, write_file
 from worker.shim.spool import STDERR, STDOUT, Spool
 
 TYPE_CHECKING = False
@@ -238,10 +240,8 @@ def _be_first_to_go() -> None:
     Everybody may raise this of themselves, and nobody but root may lower it again.
     """
     try:
-        with open("/proc/self/oom_score_adj", "r+") as file:
-            now = int(file.read())
-            file.seek(0)
-            file.write(str(min(max(now, now + OOM_SCORE), 1000)))
+        now = int(read_file("/proc/self/oom_score_adj"))
+        write_file("/proc/self/oom_score_adj", str(min(max(now, now + OOM_SCORE), 1000)).encode())
     except (OSError, ValueError):
         return
 
@@ -267,8 +267,14 @@ def _enlarge_pipe(pipe: int) -> None:
 def _become_subreaper() -> bool:
     """Become the parent of orphaned descendants, so that none escapes by starting its own session."""
     try:
-        import ctypes
-
-        return bool(ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+        return bool(libc().prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
     except (ImportError, OSError, AttributeError):
         return False
+
+
+@cache
+def libc() -> Any:
+    """The C library. A template loads it before it forks."""
+    import ctypes
+
+    return ctypes.CDLL(None)

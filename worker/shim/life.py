@@ -15,6 +15,7 @@ from services.kit.host_processes import started
 from worker.shim.command import CANNOT_LIMIT, CannotStart, Command, EnteredCommand
 from worker.shim.control_group import ControlGroups
 from worker.shim.pace import Pace
+from worker.shim.small_files import read_file, write_file
 from worker.shim.spool import NOTICE, STDERR, Spool
 
 TYPE_CHECKING = False
@@ -66,8 +67,7 @@ class Shim:
         self._through_shell = through_shell
         self._exit_path = os.path.join(run_dir, "exit.json")
         # Reserve space for the exit record now: the disk may be full at the end.
-        with open(self._exit_path + ".new", "wb") as file:
-            file.write(b" " * EXIT_BYTES)
+        write_file(self._exit_path + ".new", b" " * EXIT_BYTES)
         spool_dir = os.path.join(run_dir, "spool")
         os.makedirs(spool_dir, exist_ok=True)
         self._spool = Spool(spool_dir)
@@ -83,8 +83,7 @@ class Shim:
 
     def run(self, ready: Callable[[], None]) -> None:
         """Run the command to its end. `ready` is called as soon as the worker may know of it."""
-        with open(os.path.join(self._dir, "spec.json")) as file:
-            spec = json.load(file)
+        spec = json.loads(read_file(os.path.join(self._dir, "spec.json")))
         self._spool.max_bytes = spec.get("output_bytes", 0)
         self._pace = Pace(spec.get("output_bytes_s", 0))
         if "fence" in spec:
@@ -131,8 +130,8 @@ class Shim:
     def _record_running(self, command_pid: int) -> None:
         ids = {"shim": os.getpid(), "command": command_pid}
         path = os.path.join(self._dir, "running.json")
-        with open(path + ".new", "w") as file:
-            json.dump({name: {"pid": pid, "started": started(pid) or 0} for name, pid in ids.items()}, file)
+        times = {name: {"pid": pid, "started": started(pid) or 0} for name, pid in ids.items()}
+        write_file(path + ".new", json.dumps(times).encode())
         os.rename(path + ".new", path)
 
     def _watch(self, command: Command, end: dict[str, Any] | None) -> None:
@@ -264,8 +263,7 @@ def _end_container(end_of_run: dict[str, Any]) -> str:
 def memory_kills() -> int:
     """How many processes the kernel of this host has ended because memory ran out."""
     try:
-        with open("/proc/vmstat", "rb") as file:
-            return int(file.read().partition(b"\noom_kill ")[2].split(maxsplit=1)[0])
+        return int(read_file("/proc/vmstat").partition(b"\noom_kill ")[2].split(maxsplit=1)[0])
     except (OSError, IndexError, ValueError):
         return 0
 

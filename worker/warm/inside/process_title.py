@@ -6,6 +6,8 @@ import ctypes
 import os
 import struct
 
+from worker.shim.small_files import read_file
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,16 +38,14 @@ def set_title(words: Sequence[str], env: Mapping[str, str]) -> None:
 
 def current_command_line() -> list[str]:
     """The command line that is shown."""
-    with open("/proc/self/cmdline", "rb") as file:
-        return [os.fsdecode(word) for word in file.read().split(b"\0")[:-1]]
+    return [os.fsdecode(word) for word in read_file("/proc/self/cmdline").split(b"\0")[:-1]]
 
 
 class _StatFields:
     """Fields of /proc/self/stat, numbered as in proc(5)."""
 
     def __init__(self) -> None:
-        with open("/proc/self/stat", "rb") as file:
-            self._after_name = file.read().rpartition(b")")[2].split()
+        self._after_name = read_file("/proc/self/stat").rpartition(b")")[2].split()
 
     def __call__(self, number: int) -> int:
         return int(self._after_name[number - 3])

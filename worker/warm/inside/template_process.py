@@ -10,7 +10,7 @@ import socket
 import sys
 import traceback
 
-from worker.shim.command import EnteredCommand
+from worker.shim.command import EnteredCommand, libc
 from worker.shim.life import HANDLED_SIGNALS, claim, run_shim, start_session
 from worker.warm.inside import ending, first_imports, fitness, preloading
 from worker.warm.inside.random_generators import Generators
@@ -113,6 +113,7 @@ class Template:
         files = preloading.LoadedFiles(roots)
         self._script = Script(self._signals, shell, changes, roots, stored_paths, generators)
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        libc()
         ending.keep(self, order, before, roots, generators, report, stored_paths, shell, changes, files)
         while True:
             packet, fds = self._receive_request()
