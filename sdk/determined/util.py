@@ -23,6 +23,7 @@ __path__: list[str] = []
 _absent.explain_in(__name__)
 
 _SECRETS = ("access_key", "secret_key", "connection_string", "credential")
+_REGISTRY_SECRETS = ("password", "auth", "identitytoken", "registrytoken")
 _LEGACY = re.compile(r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")
 logger = logging.getLogger("determined")
 
@@ -38,12 +39,17 @@ def merge_dicts(base_dict: dict[str, Any], source_dict: dict[str, Any]) -> dict[
 
 
 def make_metrics(num_inputs: int | None, batch_metrics: list[dict[str, Any]]) -> dict[str, Any]:
-    """Combine the metrics of single batches with their averages over the batches that have each metric."""
+    """Combine the metrics of single batches with their averages over the batches that have each metric.
+
+    The average of what has none, such as texts, is None.
+    """
+    from determined._training.reducer import mean_of_numbers
+
     names = {name: None for metrics in batch_metrics for name in metrics}
-    averages = {}
-    for name in names:
-        values = [metrics[name] for metrics in batch_metrics if metrics.get(name) is not None]
-        averages[name] = sum(values) / len(values) if values else None
+    averages = {
+        name: mean_of_numbers([metrics[name] for metrics in batch_metrics if name in metrics])
+        for name in names
+    }
     made: dict[str, Any] = {"batch_metrics": batch_metrics, "avg_metrics": averages}
     return made if num_inputs is None else {**made, "num_inputs": num_inputs}
 
@@ -72,10 +78,12 @@ def calculate_batch_sizes(hparams: dict[str, Any], slots_per_trial: int, trialna
         raise InvalidExperimentException(
             f"global_batch_size {size} is below the number of slots, {slots_per_trial}"
         )
-    per_slot = size // slots_per_trial
-    if per_slot * slots_per_trial != size:
-        logger.warning("global_batch_size %d is lowered to %d", size, per_slot * slots_per_trial)
-    return per_slot, per_slot * slots_per_trial
+    # A trial without slots trains in one process, too.
+    processes = max(slots_per_trial, 1)
+    per_slot = size // processes
+    if per_slot * processes != size:
+        logger.warning("global_batch_size %d is lowered to %d", size, per_slot * processes)
+    return per_slot, per_slot * processes
 
 
 def is_numerical_scalar(n: Any) -> bool:
@@ -160,13 +168,22 @@ def legacy_trial_entrypoint_to_script(trial_entrypoint: str) -> list[str]:
 
 def mask_checkpoint_storage(d: dict[str, Any]) -> dict[str, Any]:
     """Return a storage configuration with its secrets masked."""
-    return {name: "********" if name in _SECRETS and value else value for name, value in d.items()}
+    return _masked(d, _SECRETS)
+
+
+def _masked(d: dict[str, Any], secrets: Iterable[str]) -> dict[str, Any]:
+    return {name: "********" if name in secrets and value else value for name, value in d.items()}
 
 
 def mask_config_dict(d: dict[str, Any]) -> dict[str, Any]:
-    """Return an experiment configuration with the secrets of its storage masked."""
-    storage = d.get("checkpoint_storage")
-    return {**d, "checkpoint_storage": mask_checkpoint_storage(storage)} if isinstance(storage, dict) else d
+    """Return an experiment configuration with the secrets of its storage and its image registry masked."""
+    masked = dict(d)
+    if isinstance(storage := d.get("checkpoint_storage"), dict):
+        masked["checkpoint_storage"] = mask_checkpoint_storage(storage)
+    environment = d.get("environment")
+    if isinstance(environment, dict) and isinstance(login := environment.get("registry_auth"), dict):
+        masked["environment"] = {**environment, "registry_auth": _masked(login, _REGISTRY_SECRETS)}
+    return masked
 
 
 def force_create_symlink(src: str, dst: str) -> None:

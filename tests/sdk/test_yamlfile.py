@@ -109,6 +109,7 @@ def test_load_names_the_file(tmp_path):
 
 def test_the_name_that_clients_import():
     assert util.safe_load_yaml_with_exceptions(io.StringIO("lr: 1e-3")) == {"lr": 0.001}
+    assert util.safe_load_yaml_with_exceptions("lr: 1e-3") == {"lr": 0.001}
     with pytest.raises(ValueError, match="line 2"):
         util.safe_load_yaml_with_exceptions(io.StringIO("a: 1\na: 2"))
     assert (util._LEGACY_TRAINING, util._LEGACY_VALIDATION) == ("training", "validation")

@@ -149,7 +149,9 @@ def list_checkpoints(session: Session, args: argparse.Namespace) -> None:
             : args.best
         ]
     headers = ["Trial ID", "# of Batches", "State", "Validation Metric", "UUID", "Resources", "Size"]
-    output.table(headers, [_checkpoint_row(checkpoint) for checkpoint in checkpoints], as_csv=args.csv)
+    # Scripts that read the CSV split the files at line ends, as 0.25 writes them; a name may have a comma.
+    join: Callable[[list[str]], str] = "\n".join if args.csv else formatting.listed
+    output.table(headers, [_checkpoint_row(checkpoint, join) for checkpoint in checkpoints], as_csv=args.csv)
 
 
 def _best(checkpoints: list[Object], searcher: Object) -> list[Object]:
@@ -167,7 +169,7 @@ def _searcher_metric(checkpoint: Object) -> Any:
     return (checkpoint.get("training") or {}).get("searcherMetric")
 
 
-def _checkpoint_row(checkpoint: Object) -> list[Any]:
+def _checkpoint_row(checkpoint: Object, join: Callable[[list[str]], str]) -> list[Any]:
     resources = checkpoint.get("resources") or {}
     return [
         (checkpoint.get("training") or {}).get("trialId"),
@@ -175,7 +177,7 @@ def _checkpoint_row(checkpoint: Object) -> list[Any]:
         formatting.state(checkpoint["state"]),
         _searcher_metric(checkpoint),
         checkpoint["uuid"],
-        formatting.listed(sorted(resources)),
+        join(sorted(resources)),
         formatting.size(sum(int(size) for size in resources.values())),
     ]
 

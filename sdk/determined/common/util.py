@@ -20,9 +20,10 @@ _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
 
 
-def safe_load_yaml_with_exceptions(yaml_file: TextIO) -> Any:
-    """Parse an open YAML file. Raises `yamlfile.YamlProblem` (a ValueError) with line and column."""
-    return yamlfile.parse(yaml_file.read(), str(getattr(yaml_file, "name", "the YAML text")))
+def safe_load_yaml_with_exceptions(yaml_file: TextIO | str) -> Any:
+    """Parse an open YAML file or a text. Raises `yamlfile.YamlProblem` (a ValueError) with line and column."""
+    text = yaml_file if isinstance(yaml_file, str) else yaml_file.read()
+    return yamlfile.parse(text, str(getattr(yaml_file, "name", "the YAML text")))
 
 
 def get_default_master_address() -> str:

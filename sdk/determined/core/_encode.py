@@ -126,8 +126,8 @@ def _encode_key(key: Any) -> str:
     if isinstance(key, str):
         return _encode_text(key)
     plain = encode(key)
-    if isinstance(plain, bool):
-        return str(plain).lower()
+    if plain is None or isinstance(plain, bool):
+        return {None: "null", True: "true", False: "false"}[plain]
     if isinstance(plain, str | int | float):
         return str(plain)
     raise TypeError(f"Unserializable object {repr(key)[:100]} as a name; use a str")

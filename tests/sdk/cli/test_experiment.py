@@ -178,9 +178,10 @@ def test_list_checkpoints(master, det):
         "State": "COMPLETED",
         "Validation Metric": "0.5",
         "UUID": "u-1",
-        "Resources": "code/, state.pt",
+        "Resources": "code/\nstate.pt",
         "Size": "2.0KB",
     }
+    assert "code/, state.pt" in det("e", "list-checkpoints", "7").out
     assert master.calls[-1].query["sortBy"] == ["SORT_BY_END_TIME"]
 
 

@@ -1,8 +1,10 @@
 """Small functions that scripts of 0.25 import, with the answers that 0.25 gives."""
 
 import functools
+import json
 import random
 
+import numpy as np
 import pytest
 
 import determined as det
@@ -28,6 +30,7 @@ def test_numbers():
 def test_batch_sizes(caplog):
     assert util.calculate_batch_sizes({"global_batch_size": 17}, 4, "T") == (4, 16)
     assert "lowered to 16" in caplog.text
+    assert util.calculate_batch_sizes({"global_batch_size": 17}, 0, "T") == (17, 17)
     for hparams in ({}, {"global_batch_size": 2}, {"global_batch_size": "x"}, {"global_batch_size": True}):
         with pytest.raises(det.errors.InvalidExperimentException):
             util.calculate_batch_sizes(hparams, 4, "T")
@@ -69,6 +72,27 @@ def test_secrets_are_masked():
         "x": 1,
     }
     assert config["checkpoint_storage"]["access_key"] == "a"
+    login = {"username": "u", "password": "p", "auth": "", "identitytoken": "t"}
+    environment = util.mask_config_dict({"environment": {"registry_auth": login, "image": "i"}})[
+        "environment"
+    ]
+    assert environment == {
+        "registry_auth": {**login, "password": "********", "identitytoken": "********"},
+        "image": "i",
+    }
+
+
+def test_averages_of_batches():
+    batches = [
+        {"loss": 1, "array": [1, 2], "text": "x", "none": None},
+        {"loss": np.float32(2), "array": [3, 6], "text": "y"},
+    ]
+    made = util.make_metrics(None, batches)
+    assert made == {
+        "batch_metrics": batches,
+        "avg_metrics": {"loss": 1.5, "array": 3.0, "text": None, "none": None},
+    }
+    assert json.dumps(made["avg_metrics"])
 
 
 def test_links_and_trees(tmp_path):

@@ -45,6 +45,7 @@ def fake_array(module, value):
         (b"caf\xc3\xa9", "café"),
         ((1, [float("inf")]), [1, ["Infinity"]]),
         ({"a": {"b": (1, 2)}, 3: 4}, {"a": {"b": [1, 2]}, "3": 4}),
+        ({None: 1, True: 2, 1.5: 3}, {"null": 1, "true": 2, "1.5": 3}),
         (datetime.datetime(2024, 5, 1, 12, 30), "2024-05-01T12:30:00"),
         (Colour.RED, "RED"),
         (Level.HIGH, "high"),
