@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any, Literal
 
 import msgspec
 
-from det_contracts.expconf.faults import Faults, format_value
+from det_contracts.expconf.faults import Faults, did_you_mean, format_value
 from det_contracts.expconf.scalars import Node
 
 Join = Callable[[list[Any], list[Any]], list[Any]]
@@ -165,7 +164,7 @@ class Union(Node, frozen=True):
         if word is None:
             return self._read_without_key(value, at, faults)
         if not isinstance(word, str) or word not in self.branches:
-            faults.add(at, self.message)
+            faults.add(at, f"{self.message}; it is {format_value(word)}{did_you_mean(word, self.branches)}")
             return value
         return self._branch(word).read(value, at, faults)
 
@@ -215,9 +214,7 @@ def merge_maps(high: dict[str, Any], low: dict[str, Any], node_of: Callable[[str
 def report_unknown(others: Mapping[str, Any], names: Iterable[str], at: str, faults: Faults) -> None:
     """Report every unknown key, with the nearest known name."""
     for key in others:
-        near = get_close_matches(key, names, n=1)
-        hint = f', did you mean "{near[0]}"?' if near else ""
-        faults.add(f"{at}.{key}", f"unknown field{hint}")
+        faults.add(f"{at}.{key}", f"unknown field{did_you_mean(key, names)}")
 
 
 def _fill_field(field: Field, value: Any) -> Any:

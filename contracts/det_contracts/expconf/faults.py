@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 import msgspec
 
 SANITY = "version 0 experiment config is invalid"
@@ -42,6 +45,12 @@ class Faults:
         """Raise `ConfigErrors` if there are failures."""
         if self.errors:
             raise ConfigErrors(stage, tuple(self.errors))
+
+
+def did_you_mean(word: object, names: Iterable[str]) -> str:
+    """Suggest the nearest of these names for a misspelled one, or nothing: `, did you mean "single"?`."""
+    near = get_close_matches(word, list(names), n=1) if isinstance(word, str) else []
+    return f', did you mean "{near[0]}"?' if near else ""
 
 
 def format_value(value: object) -> str:

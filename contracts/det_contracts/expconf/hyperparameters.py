@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from det_contracts.expconf.composites import Field, ListOf, Record, rule
-from det_contracts.expconf.faults import Faults, format_value
+from det_contracts.expconf.faults import Faults, did_you_mean, format_value
 from det_contracts.expconf.scalars import Integer, Node, Number, Text
 
 # Word for word as in 0.25, including its missing quote.
@@ -77,7 +77,7 @@ class Group(Node, frozen=True):
             return value
         kind = value["type"]
         if not isinstance(kind, str) or kind not in SAMPLED:
-            faults.add(at, BAD_TYPE)
+            faults.add(at, f"{BAD_TYPE}; it is {format_value(kind)}{did_you_mean(kind, SAMPLED)}")
             return value
         return SAMPLED[kind].read(value, at, faults)
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from det_contracts.expconf.faults import Faults
+from det_contracts.expconf.faults import Faults, did_you_mean, format_value
 from det_contracts.expconf.scalars import Integer, Node
 
 Unit = Literal["batches", "records", "epochs"]
@@ -47,7 +47,7 @@ class LengthNode(Node, frozen=True):
             return Integer(self.low).read(value, at, faults)
         named = {key: count for key, count in value.items() if count is not None} if _is_map(value) else {}
         if len(named) != 1 or not named.keys() <= set(UNITS):
-            faults.add(at, MESSAGE)
+            faults.add(at, f"{MESSAGE}; {_mistaken(value, len(named))}")
             return value
         ((unit, count),) = named.items()
         return {unit: Integer(self.low).read(count, f"{at}.{unit}", faults)}
@@ -55,6 +55,14 @@ class LengthNode(Node, frozen=True):
 
 def _is_map(value: object) -> bool:
     return isinstance(value, dict)
+
+
+def _mistaken(value: object, named: int) -> str:
+    """What is written instead of a length."""
+    if not isinstance(value, dict):
+        return f"this is {format_value(value)}"
+    other = next((key for key in value if key not in UNITS), None)
+    return f"this one has {named if other is None else format_value(other) + did_you_mean(other, UNITS)}"
 
 
 PERIOD = LengthNode()

@@ -314,6 +314,25 @@ def test_version() -> None:
     assert errors_of(SMALLEST | {"version": False}) == ("invalid version: False",)
 
 
+@pytest.mark.parametrize(
+    ("overlay", "what"),
+    [
+        (searcher("singel"), '; it is "singel", did you mean "single"?'),
+        (searcher("bayesian"), '; it is "bayesian"'),
+        (searcher(7), "; it is 7"),  # type: ignore[arg-type]
+        (storage(type="s33"), '; it is "s33", did you mean "s3"?'),
+        (hp({"type": "lgo", "minval": 0, "maxval": 1}), '; it is "lgo", did you mean "log"?'),
+        (hp({"type": {"type": "int"}}), "; it is a map"),
+        (searcher("single", max_length={"epoch": 9}), '; this one has "epoch", did you mean "epochs"?'),
+        (searcher("single", max_length={"batches": 9, "epochs": 1}), "; this one has 2"),
+        ({"min_validation_period": {}}, "; this one has 0"),
+        ({"min_validation_period": "ten"}, '; this is "ten"'),
+    ],
+)
+def test_a_list_of_choices_ends_with_what_was_written(overlay: dict[str, Any], what: str) -> None:
+    assert errors_of(SMALLEST | overlay)[0].endswith(what)
+
+
 @pytest.mark.parametrize("config", [None, "text", 5, []])
 def test_a_configuration_is_a_map(config: object) -> None:
     assert len(errors_of(config)) == 1
