@@ -68,6 +68,8 @@ def pack(
     bytes (default 95 MiB).
     """
     limit = LIMIT_BYTES if limit is None else limit
+    if model_dir is not None and not model_dir.exists():
+        raise ContextError(f"there is no directory '{model_dir}', whose files were to be sent")
     if model_dir is not None and not model_dir.is_dir():
         raise ContextError(f"'{model_dir}' must be a directory, maybe use an include instead?")
     entries = list(_walk(model_dir, "")) if model_dir is not None else []

@@ -12,7 +12,7 @@ import services.kit.import_trimming  # noqa: F401  # isort: split
 from services.local import logs, master_file, reset_password, status
 from services.local.agents import agent_down, agent_run, agent_up
 from services.local.control import down, up
-from services.local.home import RUN_AS, SHARDS, Home, Plan
+from services.local.home import DEFAULT_NAME, RUN_AS, SHARDS, Home, Plan, cluster_names, option_of
 from services.local.keys import KeysDamaged
 from services.local.preconditions import INITIAL_PASSWORD, CannotStart
 
@@ -45,7 +45,7 @@ def main() -> int:
         return _back_up_or_restore(args, home)
     plan = home.plan()
     if plan is None:
-        sys.exit(f"there is no cluster '{args.name}'; start one with: det deploy local cluster-up")
+        sys.exit(f"there is no cluster '{args.name}'; {_others()}")
     if args.verb == "run":
         from services.local.supervisor import run
 
@@ -64,6 +64,14 @@ def main() -> int:
             logs.show(home.path / "logs", follow=not args.no_follow)
         return 0
     return status.show(home, plan)
+
+
+def _others() -> str:
+    """Which clusters there are instead, or how to start one."""
+    names = ", ".join(f"'{name}'" for name in cluster_names())
+    if not names:
+        return "start one with: det deploy local cluster-up"
+    return f"there are: {names} (det: --cluster-name); start another with: det deploy local cluster-up"
 
 
 def _up(args: argparse.Namespace, home: Home) -> int:
@@ -110,13 +118,12 @@ def _next_steps(plan: Plan, home: Home) -> list[str]:
     authority = home.authority(plan)
     certificate = f" DET_MASTER_CERT_FILE={authority}" if authority is not None else ""
     elsewhere = plan.address != DEFAULT_MASTER
-    name = f" --cluster-name {plan.name}" if plan.name != "determined" else ""
     return [
         "sign in as 'determined'; the password is empty unless you have set one",
         *([f"for det and scripts: export DET_MASTER={plan.address}{certificate}"] if elsewhere else []),
         *_warnings(plan, home),
         "submit a script: det experiment create config.yaml . --follow",
-        f"stop it, and keep its data: det deploy local cluster-down{name}",
+        f"stop it, and keep its data: det deploy local cluster-down{option_of(plan.name)}",
     ]
 
 
@@ -225,7 +232,7 @@ def _parser() -> argparse.ArgumentParser:
         ("agent-run", "supervise one more worker in the foreground"),
     ):
         sub = verbs.add_parser(verb, help=help)
-        sub.add_argument("--name", default="determined")
+        sub.add_argument("--name", default=DEFAULT_NAME)
         if verb in ("up", "down"):
             sub.add_argument("--delete-db", action="store_true", help="delete all data")
         if verb == "up":

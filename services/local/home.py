@@ -21,6 +21,8 @@ RUN_AS = "STEADFAST_WORKER_RUN_AS"
 """Setting of workers: the account of tasks whose owner has none."""
 SHARDS = "STEADFAST_METRICS_SHARDS"
 """Variable with the number of metrics processes."""
+DEFAULT_NAME = "determined"
+"""Name of a cluster that was given none."""
 INITIAL_PASSWORD_FILE = "initial-password"  # noqa: S105 - the name of a file
 
 
@@ -168,6 +170,16 @@ class Home:
     def secret(self, name: str) -> Path:
         """Return a file with a random secret, created on first use."""
         return ensure_secret(self.folder("secrets") / name)
+
+
+def cluster_names() -> list[str]:
+    """Return the names of the clusters of this user on this machine, running or not."""
+    return sorted(plan.parent.name for plan in data_directory().glob("steadfast/*/plan.json"))
+
+
+def option_of(name: str) -> str:
+    """Return the option of `det deploy local` that names this cluster; empty for the default name."""
+    return "" if name == DEFAULT_NAME else f" --cluster-name {name}"
 
 
 def data_directory() -> Path:

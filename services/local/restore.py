@@ -102,7 +102,10 @@ def _refuse_existing(home: Home, storage: Path, source: Path) -> None:
             f"there is a cluster '{home.name}' already, in {home.path}: choose another name, or remove it"
         )
     if (source / "checkpoints").exists() and storage.is_dir() and any(storage.iterdir()):
-        raise CannotBackUp(f"{storage}, where the checkpoints of the backup belong, is not empty")
+        raise CannotBackUp(
+            f"{storage}, where the checkpoints of the backup belong, is not empty. Move it away, together "
+            "with the cluster that uses it, or restore on another machine"
+        )
 
 
 def _copy(source: Path, target: Path) -> None:

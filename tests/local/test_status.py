@@ -12,6 +12,7 @@ from services.kit import conditions as names
 from services.kit.conditions import Conditions
 from services.kit.health import HealthPages
 from services.kit.process_metrics import Measures
+from services.local import __main__ as local
 from services.local import status
 from services.local.home import Home, Plan
 from tests.fixtures.ports import reserved_port
@@ -40,7 +41,23 @@ def shown(home, capsys, **messages):
 
 
 def test_a_cluster_that_does_not_run(home, capsys):
-    assert shown(home, capsys) == (status.NOT_RUNNING, ["cluster 'c' is not running"])
+    line = "cluster 'c' is not running; start it with: det deploy local cluster-up --cluster-name c"
+    assert shown(home, capsys) == (status.NOT_RUNNING, [line])
+
+
+def test_a_cluster_that_does_not_exist(monkeypatch, tmp_path):
+    """Its name was forgotten: the others are listed."""
+    monkeypatch.setenv("STEADFAST_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["services.local", "status"])
+    with pytest.raises(SystemExit) as none:
+        local.main()
+    assert none.value.code == "there is no cluster 'determined'; start one with: det deploy local cluster-up"
+    for name in ("small", "large"):
+        Home(name).write_plan(Plan(name=name))
+    Home("no-cluster").folder("logs")
+    with pytest.raises(SystemExit) as others:
+        local.main()
+    assert "there are: 'large', 'small' (det: --cluster-name)" in str(others.value.code)
 
 
 def test_each_program_with_all_that_is_wrong_with_it(home, capsys):

@@ -155,6 +155,11 @@ def test_a_file_is_not_a_directory(tmp_path):
         context.pack(make(tmp_path, ["a.py"]) / "a.py")
 
 
+def test_a_directory_that_is_not_there_is_no_matter_of_includes(tmp_path):
+    with pytest.raises(context.ContextError, match=r"^there is no directory '.*nowhere'"):
+        context.pack(tmp_path / "nowhere")
+
+
 def test_includes_keep_their_base_name(tmp_path):
     root = make(tmp_path / "model", ["a.py"])
     extra = make(tmp_path / "libs" / "shared", ["x.py", "skip.txt", "in/y.py"], "skip.txt")

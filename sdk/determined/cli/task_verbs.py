@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import time
 import uuid
 import webbrowser
@@ -24,6 +25,7 @@ from determined.transport.rest import Session
 
 Object = dict[str, Any]
 _POLL_S = 0.5
+_LAST_LINES = 5
 
 
 class Kind(NamedTuple):
@@ -140,11 +142,16 @@ def _open_page(session: Session, kind: Kind, id: str, browser: bool) -> None:
 
 
 def ready(session: Session, kind: Kind, id: str, is_ready: Callable[[Object], bool]) -> Object:
-    """Wait until the task runs and `is_ready` accepts it. Raises `Failure` if it ends first."""
+    """Wait until the task runs and `is_ready` accepts it.
+
+    If it ends first, print the last lines of its log, which usually say why, and raise `Failure`.
+    """
     while True:
         task: Object = session.get(f"{kind.path}/{id}")[kind.noun]
         if task["state"] in (*log_stream.ENDED, "STATE_TERMINATED"):
             how = f" ({task['exitStatus']})" if task.get("exitStatus") else ""
+            with contextlib.suppress(errors.BadRequestException):
+                trial_logs.show_last(session, log_stream.task(id), _LAST_LINES)
             raise Failure(f"{kind.shown} {id} has ended{how}; see 'det {kind.noun} logs {id}'")
         if task["state"] == "STATE_RUNNING" and is_ready(task):
             return task

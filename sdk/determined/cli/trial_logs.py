@@ -77,6 +77,12 @@ def show_logs(session: Session, source: Source, args: argparse.Namespace) -> Non
     say_ended(source, sys.stderr if args.json else sys.stdout)
 
 
+def show_last(session: Session, source: Source, count: int) -> None:
+    """Print the last lines that have arrived."""
+    for record in _last(session, source, {}, count):
+        show_line(record, flush=True)
+
+
 def show_line(record: dict[str, Any], flush: bool) -> None:
     """Print a line as rendered by the master; on a terminal, it controls nothing but colors."""
     print(output.log_line(record["message"].removesuffix("\n")), flush=flush)
@@ -97,10 +103,14 @@ def _records(session: Session, source: Source, args: argparse.Namespace) -> Iter
     if args.head is not None:
         return log_stream.read(session, source, {**params, "limit": args.head})
     if args.tail is not None:
-        # A limit counts from the start of the order that is asked for.
-        newest_first = {**params, "limit": args.tail, "orderBy": "ORDER_BY_DESC"}
-        return reversed(list(log_stream.read(session, source, newest_first)))
+        return _last(session, source, params, args.tail)
     return log_stream.read(session, source, params)
+
+
+def _last(session: Session, source: Source, params: dict[str, Any], count: int) -> Iterable[dict[str, Any]]:
+    # A limit counts from the start of the order that is asked for.
+    newest_first = {**params, "limit": count, "orderBy": "ORDER_BY_DESC"}
+    return reversed(list(log_stream.read(session, source, newest_first)))
 
 
 def _params(args: argparse.Namespace) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pytest
 
 from determined.cli import shell, task_verbs, tunnel
 from determined.exec.notebook import Idleness
+from tests.sdk.fake_gateway import Lines
 
 NOTEBOOK = {"id": "n-1", "state": "STATE_RUNNING", "serviceAddress": "/proxy/n-1/"}
 SHELL = {
@@ -47,6 +48,12 @@ def test_one_that_has_ended_says_where_to_look(here, det):
     here.answer("GET", "/api/v1/notebooks/n-1", {"notebook": ended})
     done = det("notebook", "open", "n-1")
     assert (done.status, "has ended (exit code 1); see 'det notebook logs n-1'" in done.err) == (1, True)
+    newest_first = [{"result": {"message": line}} for line in ("pip install jupyterlab\n", "no jupyterlab\n")]
+    here.answer("GET", "/api/v1/tasks/n-1/logs", Lines(newest_first))
+    done = det("notebook", "open", "n-1")
+    assert (done.status, done.out) == (1, "no jupyterlab\npip install jupyterlab\n")
+    (query,) = here.calls_to("GET", "/api/v1/tasks/n-1/logs")[-1:]
+    assert "ORDER_BY_DESC" in str(query)
 
 
 def test_the_command_line_of_ssh(here, det, tmp_path):
