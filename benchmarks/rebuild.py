@@ -22,6 +22,7 @@ from benchmarks.kit.benchmark import Benchmark
 from benchmarks.kit.quiet import quiet
 from benchmarks.kit.table import row
 from det_contracts import subjects
+from det_contracts.envelope import PassedOver
 from services.archive.sealing import Sealer
 from services.kit.archive.log import ArchivedLog
 from services.kit.archive.segments import Segments
@@ -30,7 +31,6 @@ from services.kit.cancellation import cancel_and_wait
 from services.kit.log import Log, Stored
 from services.kit.log_memory import MemoryLog
 from services.kit.migrate import open_database
-from services.kit.records import read_event
 from services.kit.runner import Runner
 from services.kit.service import Service
 
@@ -109,12 +109,15 @@ def measured(owner: str, stream: MemoryLog, folder: str) -> Spent:
 async def folded(service: Service, log: Log, end: int) -> None:
     """Bring the whole history into a state in memory, and nothing more."""
     evolve, state, position = service.rules.evolve, service.rules.state(), 0
+    read = service.rules.reader(CONTROL, frozenset(), lambda: state)
     async with log.read(CONTROL, after=0) as feed:
         while position < end:
             for stored in (await feed.batch()).messages:
-                for _ in evolve(state, read_event(stored)):
-                    pass
                 position = stored.position
+                recorded = read(stored, CONTROL)
+                if not isinstance(recorded, PassedOver):
+                    for _ in evolve(state, recorded):
+                        pass
 
 
 async def rebuilt(service: Service, log: Log, end: int, url: str) -> None:

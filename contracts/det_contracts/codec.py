@@ -7,13 +7,13 @@ converts old data (a plain dict) to the next version, so that all history stays 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, TypeVar
 
 import msgspec
 
 from det_contracts import subjects
-from det_contracts.envelope import Envelope, Recorded, Unknown
+from det_contracts.envelope import Envelope, PassedOver, Recorded, Unknown
 from det_contracts.limits import STATED_BYTES
 from det_contracts.nesting import is_too_deep
 
@@ -28,6 +28,13 @@ class Kind(msgspec.Struct, frozen=True):
     version: int
     key: str
     record: type[msgspec.Struct]
+    before: str
+    """Its subject as far as the id, which is followed by `after`."""
+    after: str
+
+    def subject_of(self, record: object) -> str:
+        """Return the subject an event of this kind is published to."""
+        return f"{self.before}{getattr(record, self.key)}{self.after}"
 
 
 class BadRecord(Exception):
@@ -38,6 +45,10 @@ DECISION = "decision"
 """The record that leads each batch. It has no aggregate, and one subject per owner."""
 DAMAGED = "damaged"
 """Event name for messages that no reader can decode."""
+
+_ID = "{id}"
+_NOT_DECODED = PassedOver()
+_UNREADABLE = (msgspec.MsgspecError, UnicodeError, KeyError, TypeError, RecursionError)
 
 _by_name: dict[str, Kind] = {}
 _by_record: dict[type, Kind] = {}
@@ -53,7 +64,9 @@ def event(name: str, *, key: str, version: int = 1) -> Callable[[E], E]:
     def register(record: E) -> E:
         if name in _by_name:
             raise ValueError(f"event name '{name}' is taken by {_by_name[name].record.__name__}")
-        kind = Kind(name, version, key, record)
+        subject = subjects.decision(_ID) if name == DECISION else subjects.control(name, _ID)
+        before, after = subject.split(_ID)
+        kind = Kind(name, version, key, record, before, after)
         _by_name[name] = _by_record[record] = kind
         _decoders[name] = msgspec.json.Decoder(record).decode
         return record
@@ -88,9 +101,7 @@ def name_of(kind: type) -> str:
 
 def subject_of(record: object) -> str:
     """Return the subject an event is published to."""
-    kind = _by_record[type(record)]
-    key = getattr(record, kind.key)
-    return subjects.decision(key) if kind.name == DECISION else subjects.control(kind.name, key)
+    return _by_record[type(record)].subject_of(record)
 
 
 def encode(record: object, *, id: str, actor: str, at: float, cause: str = "") -> bytes:
@@ -116,7 +127,7 @@ def decode_event(envelope: Envelope) -> Any:
     """
     try:
         return _record(envelope)
-    except (msgspec.MsgspecError, UnicodeError, KeyError, TypeError, RecursionError) as error:
+    except _UNREADABLE as error:
         raise BadRecord(f"{envelope.name} cannot be read: {error}") from error
 
 
@@ -129,12 +140,10 @@ def decode(body: bytes, position: int, stream: str = subjects.CONTROL) -> Record
     """Decode an event of the log. Raises `BadRecord`, naming the position, if it cannot be read."""
     try:
         envelope = _envelopes.decode(body)
-        record = _record(envelope)
-    except (msgspec.MsgspecError, UnicodeError, KeyError, TypeError, RecursionError) as error:
+        event = _record(envelope)
+    except _UNREADABLE as error:
         raise BadRecord(f"message {position} of {stream} cannot be read: {error}") from error
-    return Recorded(
-        position, record, envelope.id, envelope.actor, envelope.at, envelope.cause, stream, envelope.witness
-    )
+    return _recorded(envelope, event, position, stream)
 
 
 def read(subject: str, body: bytes, position: int, stream: str = subjects.CONTROL) -> Recorded:
@@ -144,19 +153,59 @@ def read(subject: str, body: bytes, position: int, stream: str = subjects.CONTRO
     event's subject. All readers skip the same bytes, always.
     """
     try:
-        # Only here, since all other subjects are written by services that have checked it. It is checked
-        # before decoding, because a decoder that fails halfway might fail differently in another version.
-        if subjects.is_fact_of_script(subject) and (len(body) > STATED_BYTES or is_too_deep(body)):
-            raise BadRecord(f"message {position} of {stream} is too large, or nests too deep")
-        recorded = decode(body, position, stream)
-    except BadRecord:
-        # No text of the error: it may differ between versions of the decoder, and what is folded must not.
-        return Recorded(position, Unknown(DAMAGED, 0, subject), "", "", 0.0, "", stream)
-    event = recorded.event
+        return _read(subject, _checked_envelope(subject, body), position, stream)
+    except _UNREADABLE:
+        return _damaged(subject, position, stream)
+
+
+def read_if(
+    kinds: Container[type], subject: str, body: bytes, position: int, stream: str = subjects.CONTROL
+) -> Recorded | PassedOver:
+    """Decode a message if it is an event of one of these kinds, or none that is known; see `read`.
+
+    What is passed over may be invalid in what it says, but not in its envelope, its version or its subject.
+    """
+    try:
+        envelope = _checked_envelope(subject, body)
+        kind = _by_name.get(envelope.name)
+        if (
+            kind is not None
+            and kind.record not in kinds
+            and envelope.version <= kind.version
+            and subject.startswith(kind.before)
+            and subject.endswith(kind.after)
+        ):
+            return PassedOver(envelope.witness) if envelope.witness else _NOT_DECODED
+        return _read(subject, envelope, position, stream)
+    except _UNREADABLE:
+        return _damaged(subject, position, stream)
+
+
+def _checked_envelope(subject: str, body: bytes) -> Envelope:
+    # Only facts of scripts, since all other subjects are written by services that have checked it. It is
+    # checked before decoding, because a decoder that fails halfway might fail differently in another version.
+    if subjects.is_fact_of_script(subject) and (len(body) > STATED_BYTES or is_too_deep(body)):
+        raise msgspec.ValidationError("it is too large, or nests too deep")
+    return _envelopes.decode(body)
+
+
+def _damaged(subject: str, position: int, stream: str) -> Recorded:
+    # No text of the error: it may differ between versions of the decoder, and what is folded must not.
+    return Recorded(position, Unknown(DAMAGED, 0, subject), "", "", 0.0, "", stream)
+
+
+def _read(subject: str, envelope: Envelope, position: int, stream: str) -> Recorded:
+    event = _record(envelope)
     # A script may write only to its own subject, so an event of another trial or owner there is a forgery.
-    if type(event) is Unknown or subject == subject_of(event):
-        return recorded
-    return msgspec.structs.replace(recorded, event=Unknown(f"misplaced {type(event).__name__}", 0, subject))
+    if type(event) is not Unknown and subject != _by_record[type(event)].subject_of(event):
+        event = Unknown(f"misplaced {type(event).__name__}", 0, subject)
+    return _recorded(envelope, event, position, stream)
+
+
+def _recorded(envelope: Envelope, event: Any, position: int, stream: str) -> Recorded:
+    return Recorded(
+        position, event, envelope.id, envelope.actor, envelope.at, envelope.cause, stream, envelope.witness
+    )
 
 
 def _record(envelope: Envelope) -> Any:

@@ -59,8 +59,8 @@ class Unknown(msgspec.Struct, frozen=True):
     """Subject of an unreadable message."""
 
 
-class Others(msgspec.Struct, frozen=True):
-    """Takes the place of a message that another process folds."""
+class PassedOver(msgspec.Struct, frozen=True, gc=False):
+    """Takes the place of a message that its reader does not fold, and therefore has not decoded."""
 
-
-OTHERS = Others()
+    witness: int = 0
+    """As in `Recorded`."""

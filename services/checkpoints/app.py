@@ -18,12 +18,14 @@ from services.kit.rules import Rules
 from services.kit.script_requests import serve_scripts
 from services.kit.service import Service
 
+FOLD = add_people_fold(evolve)
 RULES = Rules(
     owner="checkpoints",
     fold_version=5,
     state=State,
     roots=ROOTS,
-    evolve=add_people_fold(evolve),
+    evolve=FOLD,
+    reads=FOLD.kinds,
     react=react,
     commands=add_access_checks(COMMANDS, directory),
     answers=ANSWERS,

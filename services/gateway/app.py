@@ -55,6 +55,8 @@ RULES = Rules(
     fold_version=14,
     state=State,
     evolve=evolve,
+    # It reads all events, since it also keeps what people did, and which messages cannot be read.
+    reads=None,
     # It decides on commands only; nothing follows from the state by itself.
     react=lambda _, __: (),
     commands=add_access_checks({**COMMANDS, **gathers.COMMANDS, **trial_sources.COMMANDS}, Directory),

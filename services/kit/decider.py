@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import structlog
@@ -152,12 +152,12 @@ class Decider(Generic[S]):
         """Whether a record calls for a decision, or cannot be decided on."""
         return self._rounds.calls_for_decision(state, key)
 
-    def record_changes(self, keys: Iterable[Key], cause: str) -> None:
-        """Note records that an event changed. They are asked about again even if they were parked."""
-        for key in keys:
-            self.parked.pop(key, None)
-            self._rounds.timers.release(key)
-            self.unreacted[key] = cause
+    def record_changes(self, causes: Mapping[Key, str]) -> None:
+        """Note records that changed, by the event that did so last. Parked ones are asked about again."""
+        for key in self.parked.keys() & causes.keys():
+            del self.parked[key]
+        self._rounds.timers.release(causes.keys())
+        self.unreacted.update(causes)
         if len(self.unreacted) > self._max_unreacted:
             self._forget_gone()
 

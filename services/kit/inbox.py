@@ -36,9 +36,10 @@ class Inbox:
         if last is not None and last.position <= position:
             self.on_folded([read_event(last)])
 
-    def on_folded(self, events: Sequence[Recorded]) -> None:
-        """Update the position from folded events."""
+    def on_folded(self, events: Sequence[Recorded], passed_over: int = 0) -> None:
+        """Update the position from folded events, and from the newest fact that was passed over."""
         most = max(map(_position, events), default=0)
+        most = max(most, passed_over)
         if most > self.admitted.position:
             self._retry_at = 0.0
             self.admitted.advance(most)

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from services.kit.bounded_dict import BoundedDict
 from services.kit.database import UnreadableRecord, error_text
-from services.kit.roots import Key, PagedTable, PageFault, Roots, get_loaded
+from services.kit.roots import ALWAYS_LOADED, Key, PagedTable, PageFault, Roots, get_loaded
 from services.kit.rules import Rules
 from services.kit.snapshot import Pages, Snapshot
 from services.kit.snapshot_store import DatabaseSaver
@@ -93,9 +93,10 @@ class Pager(Generic[S]):
 
         What is not in memory would be saved as deleted otherwise. Raises `PageFault`.
         """
+        lookups, state = self._roots.root_lookups, self._state
         for table, id in keys:
-            find = self._roots.root_lookups.get(table)
-            if find is None or get_loaded(getattr(self._state, table), id) is not None:
+            find = lookups.get(table)
+            if find is None or get_loaded(getattr(state, table), id) is not None:
                 continue
             root = find(self._state, id)
             # What was deleted just now had been loaded before, with its root.
@@ -106,8 +107,14 @@ class Pager(Generic[S]):
         """Note the records that the current portion stored or deleted."""
         # The portion that is being folded: the saver counts it once it is complete.
         portion = self._saver.portions.folded + 1
+        lookups, last_change = self._roots.root_lookups, self._last_change
         for key in keys:
-            self._record_change(key, portion)
+            find = lookups.get(key[0])
+            # A root changes many times in a portion, and only the first time moves it.
+            if find is None or last_change.get(find(self._state, key[1]) or ALWAYS_LOADED) != portion:
+                self._record_change(key, portion)
+            elif self._absent_records:
+                self._absent_records.pop(key, None)
 
     def _record_change(self, key: Key, portion: int) -> None:
         if key[0] not in self._roots.root_lookups:
@@ -121,9 +128,6 @@ class Pager(Generic[S]):
         self._absent_records.pop(key, None)
         root = self._roots.root_of(self._state, key)
         if root is not None:
-            # A root changes many times in a portion, and only the first time moves it.
-            if self._last_change.get(root) == portion:
-                return
             self._loaded_roots.add(root)
             self._empty_roots.pop(root, None)
             self._last_change.pop(root, None)
@@ -142,13 +146,14 @@ class Pager(Generic[S]):
 
     def missing(self, messages: Iterable[Any]) -> set[Key]:
         """Return what some events, commands or queries name and may have to be loaded."""
-        missing = set[Key]()
+        # Collected first: nearly all of what a trial does names the trial again.
+        named, roots = set[Key](), self._roots
         for message in messages:
-            if (created_key := self._roots.created_key(message)) is not None:
+            if (created_key := roots.created_key(message)) is not None:
                 # Nobody has to ask the database for what was never there.
                 self._remember_absent([created_key])
-            missing.update(filter(self._may_need_loading, self._roots.referenced_keys(message)))
-        return missing
+            named.update(roots.referenced_keys(message))
+        return set(filter(self._may_need_loading, named))
 
     async def fetch(self, keys: Iterable[Key]) -> None:
         """Have some records loaded, with all of their roots, where there are such."""

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import attrgetter
+from typing import NamedTuple
 
+from det_contracts.envelope import Recorded
 from services.kit.log import Stored
 
 # As much as one request of a feed brings (`jetstream_feed.REQUEST_BYTES`), so usually a delivery is
 # one portion.
 PORTION_BYTES = 4 * 1024 * 1024
 _BODY = attrgetter("body")
+
+
+class Portion(NamedTuple):
+    """Messages that are folded without a pause, and what was read of them."""
+
+    messages: Sequence[Stored]
+    decoded: list[Stored]
+    """Those that were not passed over, and the event of each."""
+    events: list[Recorded]
+    passed_over: int
+    """The newest position in WITNESS of a fact that was passed over; 0 if there is none."""
 
 
 def size_of(messages: Sequence[Stored]) -> int:

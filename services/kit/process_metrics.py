@@ -12,6 +12,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from det_contracts.envelope import Recorded
+from services.kit.log import Stored
 
 TIME_BUCKETS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 """Bucket bounds of time histograms, in seconds."""
@@ -83,11 +84,13 @@ class Measures:
         if refresh is not None:
             self._refreshers.append(refresh)
 
-    def folded(self, stream: str, events: Sequence[Recorded], seconds: float) -> None:
-        """A batch of events was folded."""
+    def folded(
+        self, stream: str, messages: Sequence[Stored], events: Sequence[Recorded], seconds: float
+    ) -> None:
+        """Messages were folded. `events` are those that were not passed over."""
         folded, position, fold_s = self._stream_metrics(stream)
-        folded.inc(len(events))
-        position.set(events[-1].position)
+        folded.inc(len(messages))
+        position.set(messages[-1].position)
         fold_s.observe(seconds)
 
     def _make_stream_metrics(self, stream: str) -> tuple[Counter, Gauge, Histogram]:

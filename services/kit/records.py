@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 from det_contracts import codec, subjects
-from det_contracts.envelope import Recorded
+from det_contracts.envelope import PassedOver, Recorded
 from services.kit.log import Stored
 
 
 def read_event(message: Stored, stream: str = subjects.CONTROL) -> Recorded:
     """Decode an event of CONTROL. See `codec.read` for messages that are not events."""
     return codec.read(message.subject, message.body, message.position, stream)
+
+
+def reader_of(kinds: Container[type]) -> Callable[[Stored, str], Recorded | PassedOver]:
+    """Return a reader of CONTROL that decodes events of these kinds alone; see `codec.read_if`."""
+
+    def read(message: Stored, stream: str) -> Recorded | PassedOver:
+        return codec.read_if(kinds, message.subject, message.body, message.position, stream)
+
+    return read
 
 
 def id_fields(event: Any) -> list[str]:

@@ -9,7 +9,7 @@ Rules define what belongs together (`Roots`); `services.kit.pager` decides what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
@@ -21,6 +21,7 @@ Root = str
 ALWAYS_LOADED: Final = ""
 """Root of records that are never evicted, in a table whose other records are."""
 _NOTHING: Final = object()
+_IDS: Final = (int, str)
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,8 @@ class Roots(Generic[S]):
         created = self.creation_events.get(type(message))
         return None if created is None else created(message)
 
-    def referenced_keys(self, message: Any) -> Iterator[Key]:
-        """Yield the records that an event, command or query names."""
+    def referenced_keys(self, message: Any) -> Sequence[Key]:
+        """Return the records that an event, command or query names."""
         kind = type(message)
         naming = self._fields_by_type.get(kind)
         if naming is None:
@@ -74,12 +75,15 @@ class Roots(Generic[S]):
                 (name, table) for name, table in self.reference_fields.items() if hasattr(kind, name)
             )
             self._fields_by_type[kind] = naming
+        keys = list[Key]()
+        # No generator, as this is asked for each event, and most name one record or none.
         for name, table in naming:
             reference = getattr(message, name)
-            if isinstance(reference, int | str):
-                yield table, reference
+            if isinstance(reference, _IDS):
+                keys.append((table, reference))
             elif isinstance(reference, tuple | list):
-                yield from ((table, id) for id in reference if isinstance(id, int | str))
+                keys += ((table, id) for id in reference if isinstance(id, _IDS))
+        return keys
 
 
 class PageFault(Refused):

@@ -15,10 +15,12 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 import msgspec
 
 from det_contracts import subjects
-from det_contracts.envelope import OTHERS, Recorded
+from det_contracts.envelope import PassedOver, Recorded
 from services.kit.log import Stored
+from services.kit.records import read_event, reader_of
 from services.kit.roots import Roots
 
+Reader = Callable[[Stored, str], Recorded | PassedOver]
 Key = tuple[str, Any]
 """Key of a record: (field of the state, id)."""
 
@@ -71,12 +73,15 @@ class Rules(Generic[S]):
     """What the state waits for, by table."""
     streams: Mapping[str, Sequence[str]] = field(default_factory=lambda: {subjects.CONTROL: ()})
     """Streams to fold, each with subject filters; none means the whole stream."""
+    reads: frozenset[type] | None = None
+    """Kinds of events of CONTROL on which anything in the process depends: its fold, its read model, its
+    listeners (docs/decisions/0102). All others are passed over before they are decoded. None: all."""
     decode: Mapping[str, Callable[[Stored, str], Recorded]] = field(default_factory=dict)
     """Decoders for streams whose messages do not use the event codec."""
     holds: Callable[[S], bool] | None = None
     """Whether streams other than CONTROL must not be read yet."""
     skips: Callable[[S, Stored], bool] | None = None
-    """Whether a message of a stream other than CONTROL is another process's. It is not decoded then."""
+    """Whether a message of a stream other than CONTROL is another process's. It is passed over then."""
     may_react_ahead: Callable[[S, S, Sequence[Any]], bool] | None = None
     """Whether events that the state predicted after a command calls for may be in one batch with the
     command's (docs/decisions/0091). It is given the state, the predicted one and the events, and must refuse
@@ -100,20 +105,20 @@ class Rules(Generic[S]):
         """Whether a stream must not be read yet."""
         return self.holds is not None and stream != subjects.CONTROL and self.holds(state)
 
-    def reader(
-        self, stream: str, default: Callable[[Stored, str], Recorded], state: Callable[[], S]
-    ) -> Callable[[Stored, str], Recorded]:
-        """Return the decoder of a stream, which skips messages of other processes."""
-        read, skips = self.decode.get(stream, default), self.skips
-        if skips is None or stream == subjects.CONTROL:
+    def reader(self, stream: str, always: frozenset[type], state: Callable[[], S]) -> Reader:
+        """Return the decoder of a stream, which passes over what nothing in the process depends on.
+
+        `always` are kinds of events of CONTROL that are read whatever the service folds.
+        """
+        if stream == subjects.CONTROL:
+            default = read_event if self.reads is None else reader_of(self.reads | always)
+            return self.decode.get(stream, default)
+        read, skips = self.decode.get(stream, read_event), self.skips
+        if skips is None:
             return read
 
-        def read_own(message: Stored, stream: str) -> Recorded:
-            if skips(state(), message):
-                # Still an event, if an empty one: its position counts as read, or nobody who waits for that
-                # position would be answered.
-                return Recorded(message.position, OTHERS, "", "", 0.0, "", stream)
-            return read(message, stream)
+        def read_own(message: Stored, stream: str) -> Recorded | PassedOver:
+            return PassedOver() if skips(state(), message) else read(message, stream)
 
         return read_own
 

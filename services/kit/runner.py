@@ -21,8 +21,7 @@ import structlog
 from det_contracts import bounds, subjects
 from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import Decision
-from det_contracts.events.archive import SegmentSealed
-from det_contracts.events.gateway import DecisionsRetried, EventSkipped, LoggingSet, RebuildAsked
+from det_contracts.events.gateway import LoggingSet
 from det_contracts.problems import Refused, unavailable
 from services.kit.awaitable_position import AwaitablePosition
 from services.kit.cancellation import raise_if_cancelled
@@ -34,22 +33,22 @@ from services.kit.lag import Lag
 from services.kit.log import Feed, Log, Stored
 from services.kit.narrowing import Narrowing, PortionFailed
 from services.kit.pager import Pager
-from services.kit.portions import portions_of, size_of
+from services.kit.portions import Portion, portions_of, size_of
 from services.kit.process import flatten_errors
 from services.kit.process_metrics import Measures
-from services.kit.records import describe_history, read_event
+from services.kit.records import describe_history
 from services.kit.roots import PageFault
-from services.kit.rules import Call, Key, Rules
+from services.kit.rules import Call, Key, Reader, Rules
 from services.kit.saver import Saver
+from services.kit.service_events import KINDS, ServiceEvents
 from services.kit.snapshot_store import DatabaseSaver
-from services.kit.standstill import Failed, Poison, Standstill, end_of, placeholder_for
+from services.kit.standstill import Failed, Poison, Standstill, end_of
 from services.kit.stream_positions import StreamPositions
 
 if TYPE_CHECKING:
     from services.kit.spans import Tracer
 
 S = TypeVar("S")
-Decode = Callable[[Stored, str], Recorded]
 
 log = structlog.get_logger()
 
@@ -86,12 +85,11 @@ class Runner(Generic[S]):
         self.ready = asyncio.Event()
         self._journal = journal
         self._saver = saver
-        self._apply_logging = apply_logging
         self._measures = measures or Measures(rules.owner)
         self._is_traced = tracer is not None
         self._caught_up: dict[str, bool] = dict.fromkeys(rules.streams, False)
-        self._dirty: dict[Key, None] = {}
-        """Keys of folded records that are not yet saved, in log order."""
+        self._dirty: dict[Key, str] = {}
+        """Keys of records that the current portion changed, in log order, with the event that did so last."""
         self._recent: deque[Recorded] = deque(maxlen=200)
         self._inbox = Inbox(journal, clock)
         self.standstill = Standstill(rules.owner, journal)
@@ -108,6 +106,7 @@ class Runner(Generic[S]):
             stopwatch=stopwatch,
             tracer=tracer,
         )
+        self._about_services = ServiceEvents(rules, self.decider, saver, self.standstill, apply_logging)
         self._narrowing = Narrowing()
         self.stream_positions = StreamPositions(
             rules.owner, rules.streams, self._inbox.admitted, self.standstill
@@ -260,7 +259,7 @@ class Runner(Generic[S]):
         return self._changes.position
 
     async def _fold_forever(self, stream: str, feed: Feed) -> None:
-        read = self.rules.reader(stream, read_event, lambda: self.state)
+        read = self.rules.reader(stream, KINDS, lambda: self.state)
         this_task = asyncio.current_task()
         while True:
             raise_if_cancelled(this_task)
@@ -275,59 +274,52 @@ class Runner(Generic[S]):
             await self._fold_portion(stream, read, last, caught_up=batch.caught_up)
 
     async def _fold_portion(
-        self, stream: str, read: Decode, messages: Sequence[Stored], *, caught_up: bool
+        self, stream: str, read: Reader, messages: Sequence[Stored], *, caught_up: bool
     ) -> None:
         if self.standstill.stands_before(stream, messages):
             await self.standstill.wait_for_decision(stream, messages)
             self._narrowing.end()
         began = time.perf_counter()
-        events = [self._readable(read, message, stream) for message in messages]
+        portion = self.standstill.read(read, messages, stream)
         try:
-            await self._prepare(stream, messages, events)
-            await self._process(stream, messages, events, began, caught_up=caught_up)
+            await self._prepare(stream, portion)
+            await self._process(stream, portion, began, caught_up=caught_up)
         except (Poison, PageFault, UnreadableRecord, msgspec.ValidationError, sa.exc.SQLAlchemyError):
             raise
         except Exception as error:
             self._narrowing.note(stream, messages)
             raise PortionFailed(f"it cannot be processed: {error!r}") from error
 
-    async def _prepare(self, stream: str, messages: Sequence[Stored], events: Sequence[Recorded]) -> None:
+    async def _prepare(self, stream: str, portion: Portion) -> None:
         """Load what the events of a portion name. From here to the last of them nothing else is done."""
         while True:
-            if self.pager is not None and (missing := self.pager.missing(r.event for r in events)):
+            if self.pager is not None and (missing := self.pager.missing(r.event for r in portion.events)):
                 await self.pager.fetch(missing)
-            if not self._narrowing.limit or not messages:
+            if not self._narrowing.limit or not portion.messages:
                 return
             if not await self._saver.save_all():
                 break
-        self._narrowing.note(stream, messages)
+        self._narrowing.note(stream, portion.messages)
         self._narrowing.on_progress(self.positions)
 
-    async def _process(
-        self,
-        stream: str,
-        messages: Sequence[Stored],
-        events: Sequence[Recorded],
-        began: float,
-        *,
-        caught_up: bool,
-    ) -> None:
-        decider = self.decider
-        for message, event in zip(messages, events, strict=True):
+    async def _process(self, stream: str, portion: Portion, began: float, *, caught_up: bool) -> None:
+        decider, (messages, decoded, events, passed_over) = self.decider, portion
+        for message, event in zip(decoded, events, strict=True):
             if message.subject == decider.fence_subject:
                 # The content does not matter: the broker compares positions.
                 decider.fence_position = message.position
             self._fold(message, event)
-        if events:
-            self.positions[stream] = events[-1].position
-            self._measures.folded(stream, events, time.perf_counter() - began)
+        decider.record_changes(self._dirty)
+        if messages:
+            self.positions[stream] = messages[-1].position
+            self._measures.folded(stream, messages, events, time.perf_counter() - began)
             if self._is_traced:
-                decider.event_spans.record_events(messages, events)
+                decider.event_spans.record_events(decoded, events)
         self._caught_up[stream] = caught_up
         decider.caught_up = self._caught_up[subjects.CONTROL]
         for listener in self._listeners:
             listener(events)
-        await self._saver.changed(self.state, self._dirty, events, dict(self.positions), size_of(messages))
+        await self._saver.changed(self.state, self._dirty, events, dict(self.positions), size_of(decoded))
         self._dirty = {}
         # A slow broker may claim too early that the stream has no more messages.
         if not self.ready.is_set() and all(self._caught_up.values()) and decider.has_folded_own:
@@ -335,37 +327,19 @@ class Runner(Generic[S]):
         if decider.caught_up:
             decider.wake()
         self.stream_positions.advance(stream, self.positions[stream])
-        if events:
+        if messages:
             self._changes.advance(self._changes.position + 1)
-        self._inbox.on_folded(events)
+        self._inbox.on_folded(events, passed_over)
         if self.pager is not None:
             self.pager.evict_idle(decider.unreacted, decider.parked)
         await asyncio.sleep(0)
 
-    def _readable(self, read: Decode, message: Stored, stream: str) -> Recorded:
-        if self.standstill.skips(stream, message.position):
-            return placeholder_for(message, stream)
-        try:
-            return read(message, stream)
-        except Exception as error:
-            failed = Failed(stream, message.position, message.subject, repr(error))
-            raise Poison(failed, f"{self.rules.owner} cannot read message {failed.location}") from error
-
     def _fold(self, message: Stored, recorded: Recorded) -> None:
         event = recorded.event
+        if type(event) in KINDS:
+            self._about_services.heed(recorded, self.positions)
         if type(event) is Decision:
-            self.decider.read_back(recorded)
             return
-        if type(event) is SegmentSealed:
-            self.decider.archived_through = max(self.decider.archived_through, event.last)
-        if type(event) is DecisionsRetried and event.owner == self.rules.owner:
-            self.decider.retry_parked(recorded.id)
-        if type(event) is EventSkipped:
-            self._on_event_skipped(recorded)
-        if type(event) is RebuildAsked and event.owner == self.rules.owner:
-            self._saver.rebuilds.request(recorded.position)
-        if type(event) is LoggingSet:
-            self._apply_logging(event)
         if type(event) is Unknown:
             self._measures.skipped(event.name)
             if event.version == 0:
@@ -373,7 +347,7 @@ class Runner(Generic[S]):
             return
         self._recent.append(recorded)
         try:
-            keys = dict.fromkeys(self.rules.evolve(self.state, recorded))  # Many store a record twice.
+            keys = dict.fromkeys(self.rules.evolve(self.state, recorded), recorded.id)
         except PageFault:
             raise
         except Exception as error:
@@ -383,14 +357,4 @@ class Runner(Generic[S]):
         if self.pager is not None:
             self.pager.load_named(keys)
             self.pager.record_changes(keys)
-        self.decider.record_changes(keys, recorded.id)
         self._dirty.update(keys)
-
-    def _on_event_skipped(self, recorded: Recorded) -> None:
-        event: EventSkipped = recorded.event
-        if not self.standstill.add_skipped(event, self.positions.get(event.stream, 0)):
-            return
-        # A replica of another release could fold the event. The log now says that it has no effect.
-        log.warning("event.skipped_late", owner=self.rules.owner, at=f"{event.stream} {event.position}")
-        if set(self.rules.streams) == {subjects.CONTROL}:
-            self._saver.rebuilds.request(recorded.position)

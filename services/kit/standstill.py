@@ -11,16 +11,17 @@ ones.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 import structlog
 
 from det_contracts import subjects
-from det_contracts.envelope import Recorded, Unknown
+from det_contracts.envelope import PassedOver, Recorded, Unknown
 from det_contracts.events.gateway import DecisionsRetried, EventSkipped, SkippedEvent
 from det_contracts.problems import Refused, failed_precondition, unavailable
 from services.kit.log import Log, OutcomeUnknown, Stored
+from services.kit.portions import Portion
 from services.kit.records import read_event
 
 SKIPPED = "skipped by an administrator"
@@ -114,6 +115,28 @@ class Standstill:
             self._passed.add((stream, position))
         return is_skipped
 
+    def read(
+        self,
+        read: Callable[[Stored, str], Recorded | PassedOver],
+        messages: Sequence[Stored],
+        stream: str,
+    ) -> Portion:
+        """Decode messages that are to be folded now, without those to be skipped. Raises `Poison`."""
+        decoded, events, passed_over = list[Stored](), list[Recorded](), 0
+        for message in messages:
+            try:
+                is_skipped = bool(self._skipped) and self.skips(stream, message.position)
+                recorded = _placeholder_for(message, stream) if is_skipped else read(message, stream)
+            except Exception as error:
+                failed = Failed(stream, message.position, message.subject, repr(error))
+                raise Poison(failed, f"{self._owner} cannot read message {failed.location}") from error
+            if isinstance(recorded, PassedOver):
+                passed_over = max(passed_over, recorded.witness)
+                continue
+            decoded.append(message)
+            events.append(recorded)
+        return Portion(messages, decoded, events, passed_over)
+
     def stop_position(self, stream: str) -> int:
         """Return the position before which folding of a stream stops; 0 if there is none."""
         return self._poison.position if self._poison is not None and self._poison.stream == stream else 0
@@ -183,7 +206,7 @@ def with_skipped(
     return (*skipped, event)
 
 
-def placeholder_for(message: Stored, stream: str) -> Recorded:
+def _placeholder_for(message: Stored, stream: str) -> Recorded:
     """Return what is folded in place of a skipped event."""
     # Its position is folded all the same, so that every replica counts it as read.
     return Recorded(message.position, Unknown(SKIPPED, 0, message.subject), "", "", 0.0, "", stream)

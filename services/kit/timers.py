@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 import structlog
@@ -80,8 +80,7 @@ class Timers(Generic[S]):
             log.error("timer.failed", owner=self._rules.owner, record=record, exc_info=error)
         self._on_parked(key, self.parked[key])
 
-    def release(self, key: Key) -> None:
-        """Include a record's timer again, because the record changed."""
-        # Called for every record that every event changes, and nearly always for nothing.
-        if self.parked:
-            self.parked.pop(key, None)
+    def release(self, keys: Iterable[Key]) -> None:
+        """Include the timers of records again, because these changed."""
+        for key in self.parked.keys() & keys:
+            del self.parked[key]

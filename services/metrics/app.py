@@ -39,6 +39,7 @@ RULES = Rules(
     owner=OWNER,
     state=State,
     evolve=evolve,
+    reads=evolve.kinds | PROJECTED,
     react=react,
     commands=COMMANDS,
     answers=ANSWERS,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from det_contracts.envelope import Recorded
 from det_contracts.reports import ReportBatch
+from services.kit.log import Stored
 from services.kit.process_metrics import Measures
 from services.metrics.domain import JudgedBatch, LogLines
 
@@ -19,8 +20,10 @@ class BatchCounters(Measures):
         self._points = self.counter("points", "Values of metrics received", "group")
         self._lines = self.counter("log_lines", "Log lines that came in")
 
-    def folded(self, stream: str, events: Sequence[Recorded], seconds: float) -> None:
-        super().folded(stream, events, seconds)
+    def folded(
+        self, stream: str, messages: Sequence[Stored], events: Sequence[Recorded], seconds: float
+    ) -> None:
+        super().folded(stream, messages, events, seconds)
         for event in events:
             if isinstance(event.event, JudgedBatch):
                 self._count(event.event.batch)

@@ -20,6 +20,7 @@ from services.kit.rules import Call, Rules
 from services.kit.script_requests import RecordWaiters, serve_scripts
 from services.kit.service import Service
 from services.kit.settings import ServiceSettings
+from services.scheduler.briefing import REMEMBERED
 from services.scheduler.commands import COMMANDS
 from services.scheduler.consumers import Consumers
 from services.scheduler.domain import State, evolve
@@ -37,11 +38,13 @@ from services.scheduler.script_answers import holder_handler, leave_handler
 RETRY_S = 1.0
 """Pause in seconds before the configuration of pools is sent again."""
 
+FOLD = add_people_fold(evolve)
 RULES = Rules(
     owner="scheduler",
     fold_version=9,
     state=State,
-    evolve=add_people_fold(evolve),
+    evolve=FOLD,
+    reads=FOLD.kinds.union(REMEMBERED),
     react=react,
     commands=add_access_checks(COMMANDS, directory),
     answers=ANSWERS,

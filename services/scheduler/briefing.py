@@ -23,6 +23,13 @@ EXPERIMENTS = 8
 """Number of experiments kept in memory. Their configurations may be large."""
 MAX_TRIALS = 200
 """Number of trials, and of runs, kept in memory."""
+REMEMBERED = {
+    ExperimentCreated: EXPERIMENTS,
+    TrialCreated: MAX_TRIALS,
+    RunRequested: MAX_TRIALS,
+    AllocationAssigned: MAX_TRIALS,
+}
+"""Kinds of events that are remembered when they are folded, and how many of each."""
 PUBLISHED_ONCE = (ExperimentCreated, TrialCreated, AllocationAssigned)
 
 
@@ -45,10 +52,7 @@ class Facts:
         self._journal = journal
         self._span_of = span_of
         self._recent: dict[type, BoundedDict[str, Fact]] = {
-            ExperimentCreated: BoundedDict(EXPERIMENTS),
-            TrialCreated: BoundedDict(MAX_TRIALS),
-            RunRequested: BoundedDict(MAX_TRIALS),
-            AllocationAssigned: BoundedDict(MAX_TRIALS),
+            kind: BoundedDict(most) for kind, most in REMEMBERED.items()
         }
 
     def on_folded(self, events: Iterable[Recorded]) -> None:

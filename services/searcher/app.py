@@ -28,12 +28,14 @@ from services.searcher.script_answers import (
     operations_handler,
 )
 
+FOLD = add_people_fold(evolve)
 RULES = Rules(
     owner="searcher",
     fold_version=6,
     state=State,
     roots=ROOTS,
-    evolve=add_people_fold(evolve),
+    evolve=FOLD,
+    reads=FOLD.kinds,
     react=react,
     may_react_ahead=may_react_ahead,
     commands=add_access_checks(COMMANDS, directory),

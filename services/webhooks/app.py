@@ -24,11 +24,13 @@ from services.webhooks.rights import directory
 from services.webhooks.sending import Sender, ThreadedSender
 from services.webhooks.settings import Settings
 
+FOLD = add_people_fold(evolve)
 RULES = Rules(
     owner="webhooks",
     fold_version=1,
     state=State,
-    evolve=add_people_fold(evolve),
+    evolve=FOLD,
+    reads=FOLD.kinds,
     react=react,
     commands=add_access_checks(COMMANDS, directory),
     answers=ANSWERS,

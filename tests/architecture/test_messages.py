@@ -119,7 +119,7 @@ def test_old_data_is_brought_up_step_by_step(monkeypatch):
         where: str
         why: str
 
-    kind = codec.Kind("test.thing.moved", 3, "thing_id", Moved)
+    kind = codec.Kind("test.thing.moved", 3, "thing_id", Moved, "control.test.thing.", ".moved")
     monkeypatch.setitem(codec._by_name, kind.name, kind)
     monkeypatch.setitem(codec._decoders, kind.name, msgspec.json.Decoder(Moved).decode)
     monkeypatch.setitem(codec._upcasters, (kind.name, 1), lambda d: {"thing_id": d["id"], "where": d["to"]})

@@ -198,7 +198,7 @@ def ruled(state, command, at):
     result = COMMANDS[type(command)](state, command, Call("c", at))
     for event in result.events:
         body = codec.encode(event, id="e", actor="gateway", at=at)
-        evolve(state, codec.decode(body, 1))
+        list(evolve(state, codec.decode(body, 1)))
     return result
 
 

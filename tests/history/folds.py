@@ -7,7 +7,6 @@ raises `fold_version` in the rules of each service whose fold is another than th
 """
 
 import hashlib
-import importlib
 import json
 import re
 import typing
@@ -22,18 +21,11 @@ from tests.history.recording import read
 
 FILE = Path(__file__).parent / "folds.json"
 HISTORY = Path(__file__).parent / "2026-11.jsonl.gz"
-STATES = {"gateway": "services.catalogue.domain.fold"}
-PEOPLE = {"searcher", "scheduler", "checkpoints", "webhooks"}
-"""Their rules fold people besides: `services.kit.authz.people`."""
 
 
 def folded(owner):
     """The names of the events that change a service's state."""
-    module = importlib.import_module(STATES.get(owner, f"services.{owner}.domain.fold"))
-    kinds = {*module._FOLDS, *getattr(module, "_TIMED", ())}
-    if owner in PEOPLE:
-        people = importlib.import_module("services.kit.authz.people")
-        kinds |= {*people._FOLDS, *people.OF_ROLES}
+    kinds = ALL[owner].evolve.kinds
     return sorted(f"{_module(kind.__module__).rpartition('.')[2]}.{kind.__name__}" for kind in kinds)
 
 

@@ -141,9 +141,9 @@ def test_who_only_follows_does_not_remember_every_record_that_ever_was(monkeypat
     accounts, following = runner.decider._state.accounts, runner.decider
     for id in range(12_000):
         accounts[id] = Account()
-        following.record_changes([("accounts", id)], f"made {id}")
+        following.record_changes({("accounts", id): f"made {id}"})
         if id % 1000:
             del accounts[id]
-            following.record_changes([("accounts", id)], f"deleted {id}")
+            following.record_changes({("accounts", id): f"deleted {id}"})
     assert {("accounts", id): f"made {id}" for id in accounts}.items() <= following.unreacted.items()
     assert len(following.unreacted) <= 3 * len(accounts) + 100

@@ -36,10 +36,12 @@ class Poison:
         self._of.setdefault(rules.owner, set()).add(id)
         # All replicas of the owner have the same rules.
         object.__setattr__(rules, "evolve", evolve)
+        object.__setattr__(rules, "reads", None)
 
-    def plant_for_saving(self, owner, databases, id):
+    def plant_for_saving(self, rules, databases, id):
         """Have an owner fail to save what follows from an event."""
-        self._of.setdefault(owner, set()).add(id)
+        self._of.setdefault(rules.owner, set()).add(id)
+        object.__setattr__(rules, "reads", None)
         for database in databases:
             database.refuses = id
 
@@ -60,7 +62,7 @@ def poisoned_event(owner, *, saving=False):
         id = f"poison-{owner}"
         if saving:
             world.poison.folded = owner
-            world.poison.plant_for_saving(owner, world.databases(owner), id)
+            world.poison.plant_for_saving(world.rules[owner], world.databases(owner), id)
         else:
             world.poison.plant(world.rules[owner], id)
         position = await _append(world, StatusSet(1, 1, "a status"), id, "trial:1")

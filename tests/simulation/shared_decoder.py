@@ -6,7 +6,9 @@ import dataclasses
 import msgspec
 
 from det_contracts import subjects
+from det_contracts.envelope import PassedOver, Unknown
 from services.kit.records import read_event
+from services.kit.service_events import KINDS
 from tests.simulation.violation import Violation
 
 
@@ -22,8 +24,18 @@ class SharedDecoder:
 
     def shared(self, rules):
         """The rules of a service, with readers that decode no message twice."""
-        read = {stream: rules.decode.get(stream, read_event) for stream in rules.streams}
-        return dataclasses.replace(rules, decode={s: self._reader(reader, s) for s, reader in read.items()})
+        read = {stream: self._reader(read, stream) for stream, read in rules.decode.items()}
+
+        def read_control(message, stream):
+            recorded = self._event(message, stream)
+            kind = type(recorded.event)
+            # Asked each time, because a world may poison what the rules read.
+            if shared.reads is None or kind is Unknown or kind in shared.reads or kind in KINDS:
+                return recorded
+            return PassedOver(recorded.witness)
+
+        shared = dataclasses.replace(rules, decode=read | {subjects.CONTROL: read_control})
+        return shared
 
     def _reader(self, read, stream):
         decoded = self._decoded[stream]

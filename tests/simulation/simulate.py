@@ -41,7 +41,8 @@ class Result:
         self.violation = world.failure
         self.story = story.tell(world, world.failure) if world.failure is not None else ""
         self.lines = "\n".join(text for *_, text in world.story.lines)
-        self.log = [m.body for m in world.disk.streams[subjects.CONTROL]]
+        self.messages = world.disk.streams[subjects.CONTROL]
+        self.log = [message.body for message in self.messages]
 
 
 def simulate(seed, off=(), steps=300, also=(), **worse):

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
-import msgspec
-
-from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, gateway, metrics, scheduler, searcher, trial, worker
 from services.catalogue.domain import (
     allocations,
@@ -17,20 +12,11 @@ from services.catalogue.domain import (
     workers,
 )
 from services.catalogue.domain.state import State
+from services.kit.folds import Fold, FoldOne
 from services.kit.idempotency import fold_result
-from services.kit.rules import Key
 from services.people.domain.fold import FOLDS as PEOPLE
 
-Fold = Callable[[State, Recorded], Iterable[Key]]
-
-
-def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Fold one event; return the keys of the changed records."""
-    fold = _FOLDS.get(type(recorded.event))
-    return list(fold(state, recorded)) if fold is not None else ()
-
-
-_FOLDS: dict[type[msgspec.Struct], Fold] = {
+_FOLDS: dict[type, FoldOne[State]] = {
     **PEOPLE,
     searcher.ExperimentCreated: experiments.created,
     searcher.ExperimentActivated: experiments.state_changed,
@@ -81,3 +67,6 @@ _FOLDS: dict[type[msgspec.Struct], Fold] = {
     gateway.TrialSourceReported: results.source_reported,
     **{owner.CreationKept: fold_result for owner in (searcher, scheduler, checkpoints)},
 }
+
+evolve = Fold(_FOLDS)
+"""Folds one event; returns the keys of the changed records."""

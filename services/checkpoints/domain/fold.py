@@ -23,15 +23,10 @@ from services.checkpoints.domain.state import (
     Validation,
 )
 from services.checkpoints.retention import Keep
+from services.kit.folds import Fold
 from services.kit.idempotency import fold_result
 
 replace = msgspec.structs.replace
-
-
-def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Fold one event and return the keys of the changed records. Irrelevant events are ignored."""
-    fold = _FOLDS.get(type(recorded.event))
-    return fold(state, recorded) if fold is not None else ()
 
 
 def _experiment_created(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -292,3 +287,6 @@ _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     gateway.ExperimentMoved: _experiment_moved,
     scheduler.AllocationEnded: _allocation_ended,
 }
+
+evolve = Fold(_FOLDS)
+"""Folds one event; returns the keys of the changed records."""

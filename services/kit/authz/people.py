@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from det_contracts import ids
-from det_contracts.envelope import Recorded
 from det_contracts.events import gateway, scheduler, searcher
 from det_contracts.events.gateway import Grant
 from det_contracts.problems import not_found
@@ -17,6 +16,7 @@ from services.kit.authz.access_check import Person, Target
 from services.kit.authz.permissions import Kind
 from services.kit.authz.roles import FOLDS as OF_ROLES
 from services.kit.authz.roles import Roles, grants_of, is_rbac
+from services.kit.folds import Fold, FoldOne, of_event
 from services.kit.quotas.records import Quotas, quota_set
 from services.kit.rules import Key
 
@@ -127,21 +127,18 @@ def check_workspace(state: People, workspace_id: int) -> None:
         raise not_found("workspace", workspace_id)
 
 
-def add_people_fold(
-    evolve: Callable[[P, Recorded], Iterable[Key]],
-) -> Callable[[P, Recorded], Iterable[Key]]:
-    """Wrap an owner's fold so that it also keeps users and places, folded first so that owners are known."""
+def add_people_fold(evolve: Fold[P]) -> Fold[P]:
+    """Return an owner's fold that also keeps users and places, folded first so that owners are known."""
+    own = evolve.functions
+    people = {kind: _both(of_event(fold), own.get(kind)) for kind, fold in _FOLDS.items()}
+    return Fold({**own, **people})
 
-    def fold_both(state: P, recorded: Recorded) -> Iterable[Key]:
-        fold = _FOLDS.get(type(recorded.event))
-        if fold is None:
-            return evolve(state, recorded)
-        # A list, because the fold is a generator: its changes must have been made before `evolve` looks at
-        # them.
-        first = list(fold(state, recorded.event))
-        return [*first, *evolve(state, recorded)]
 
-    return fold_both
+def _both(first: FoldOne[P], second: FoldOne[P] | None) -> FoldOne[P]:
+    if second is None:
+        return first
+    # A list, because the fold is a generator: its changes must have been made before `second` looks at them.
+    return lambda state, recorded: [*list(first(state, recorded)), *second(state, recorded)]
 
 
 def _user_set(state: People, event: gateway.UserSet) -> Iterable[Key]:

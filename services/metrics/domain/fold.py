@@ -11,6 +11,7 @@ from det_contracts import subjects
 from det_contracts.envelope import Recorded
 from det_contracts.events import metrics, scheduler, searcher
 from det_contracts.reports import MAX_GROUPS_PER_TRIAL, ReportBatch
+from services.kit.folds import Fold, of_events
 from services.metrics.domain.judge import Judge
 from services.metrics.domain.sharing import KEY, Sharing, Stage, sharing_of
 from services.metrics.domain.state import (
@@ -35,18 +36,11 @@ Key = tuple[str, Any]
 replace = msgspec.structs.replace
 
 
-def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Fold one event of any of the three streams and return the keys of the changed records."""
-    if isinstance(recorded.event, JudgedBatch):
-        return _fold_batch(state, recorded.event, recorded.position)
-    fold = _FOLDS.get(type(recorded.event))
-    return fold(state, recorded.event) if fold is not None else ()
-
-
-def _fold_batch(state: State, event: JudgedBatch, position: int) -> Iterable[Key]:
+def _fold_batch(state: State, recorded: Recorded) -> Iterable[Key]:
+    event: JudgedBatch = recorded.event
     if isinstance(event.batch, LogLines):
-        return _fold_log_lines(state, event, event.batch, position)
-    return _fold_reports(state, event, event.batch, position)
+        return _fold_log_lines(state, event, event.batch, recorded.position)
+    return _fold_reports(state, event, event.batch, recorded.position)
 
 
 def _fold_log_lines(state: State, event: JudgedBatch, batch: LogLines, position: int) -> Iterable[Key]:
@@ -196,3 +190,6 @@ _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
     searcher.TrialsDeleted: _trials_deleted,
     searcher.ExperimentDeleted: _experiment_deleted,
 }
+
+evolve = Fold[State]({**of_events(_FOLDS), JudgedBatch: _fold_batch})
+"""Folds one event of any of the three streams; returns the keys of the changed records."""

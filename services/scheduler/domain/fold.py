@@ -13,6 +13,7 @@ import msgspec
 from det_contracts import ids
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, gateway, scheduler, searcher, worker
+from services.kit.folds import Fold, of_event
 from services.kit.idempotency import fold_result
 from services.kit.pool_bindings import pool_bound
 from services.scheduler.domain import hosts, provisioned, queue
@@ -22,17 +23,6 @@ from services.scheduler.domain.state import Key, State
 replace = msgspec.structs.replace
 PAUSE_S = 10.0
 """How long a trial's slots stay reserved while it is unknown whether it runs again, in seconds."""
-
-
-def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Fold one event and return the keys of the records it changed.
-
-    Events that do not concern the scheduler are ignored.
-    """
-    # Most of these are generators, which change nothing until they are consumed; whoever calls this
-    # must go through all keys.
-    fold = _FOLDS.get(type(recorded.event))
-    return fold(state, recorded) if fold is not None else ()
 
 
 def _stop_requested(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -244,10 +234,13 @@ _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     scheduler.DaemonMarked: _daemon_marked,
     scheduler.AllocationEnded: _ended,
     gateway.ExperimentMoved: queue.experiment_moved,
-    gateway.PoolBound: lambda state, recorded: pool_bound(state, recorded.event),
+    gateway.PoolBound: of_event(pool_bound),
     gateway.QuotaSet: _limits_changed,
     gateway.GroupSet: _limits_changed,
     gateway.GroupRemoved: _limits_changed,
     gateway.ProjectSet: _limits_changed,
     gateway.UserSet: _limits_changed,
 }
+
+evolve = Fold(_FOLDS)
+"""Folds one event; returns the keys of the changed records."""

@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, gateway, scheduler, searcher, trial
 from det_contracts.expconf.length import Length
 from det_contracts.states import TERMINAL
 from det_contracts.states import State as Life
+from services.kit.folds import Fold, FoldOne, of_events
 from services.kit.idempotency import fold_result
 from services.kit.pool_bindings import pool_bound
 from services.searcher.domain import jobs, unmanaged
@@ -47,17 +47,6 @@ EXIT_GRACE_S = 10.0
 """How long it may take to exit (scheduling spec, 8.3), in seconds."""
 CHECKPOINTS_REMEMBERED = 8
 """Per trial. A report comes again at once, or after those of a few later checkpoints."""
-
-
-def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Fold one event and return the keys of the changed records. Other services' events are ignored."""
-    if type(recorded.event) is searcher.CreationKept:
-        return fold_result(state, recorded)
-    timed = _TIMED.get(type(recorded.event))
-    if timed is not None:
-        return timed(state, recorded.event, recorded.at)
-    fold = _FOLDS.get(type(recorded.event))
-    return fold(state, recorded.event) if fold is not None else ()
 
 
 def _experiment_created(state: State, event: searcher.ExperimentCreated) -> Iterable[Key]:
@@ -369,9 +358,17 @@ _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
     trial.CheckpointStored: _checkpoint_stored,
 }
 
-_TIMED: dict[type, Callable[[State, Any, float], Iterable[Key]]] = {
-    trial.ExitedEarly: _trial_exited_early,
-    trial.Heartbeat: unmanaged.fold_heartbeat,
-    searcher.RunOpened: unmanaged.fold_run_opened,
+
+def _timed(fold: Callable[[State, Any, float], Iterable[Key]]) -> FoldOne[State]:
+    return lambda state, recorded: fold(state, recorded.event, recorded.at)
+
+
+_TIMED: dict[type, FoldOne[State]] = {
+    trial.ExitedEarly: _timed(_trial_exited_early),
+    trial.Heartbeat: _timed(unmanaged.fold_heartbeat),
+    searcher.RunOpened: _timed(unmanaged.fold_run_opened),
 }
 """Folds that use the time of their event."""
+
+evolve = Fold[State]({**of_events(_FOLDS), **_TIMED, searcher.CreationKept: fold_result})
+"""Folds one event; returns the keys of the changed records."""

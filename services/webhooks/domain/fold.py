@@ -9,6 +9,7 @@ import msgspec
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import gateway, searcher, webhooks
+from services.kit.folds import Fold
 from services.kit.idempotency import fold_result
 from services.webhooks.domain.state import (
     REMEMBERED,
@@ -26,12 +27,6 @@ replace = msgspec.structs.replace
 # Never to be changed: receivers know deliveries by ids that are derived from it.
 NAMESPACE = uuid.UUID("5c0e2c58-6e7e-5d0b-9a57-0d1f4f6f1c1e")
 TOTALS = "all"
-
-
-def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Fold one event and return the keys of the changed records. Irrelevant events are ignored."""
-    fold = _FOLDS.get(type(recorded.event))
-    return fold(state, recorded) if fold is not None else ()
 
 
 def delivery_id(cause: str, webhook_id: int) -> str:
@@ -177,3 +172,6 @@ _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     webhooks.DeliveryGivenUp: _delivery_given_up,
     webhooks.CreationKept: fold_result,
 }
+
+evolve = Fold(_FOLDS)
+"""Folds one event; returns the keys of the changed records."""
