@@ -86,9 +86,10 @@ class Owner(NamedTuple):
 
 
 def _owner(state: State, experiment_id: int, task_id: str, task_owner: TaskOwner | None) -> Owner:
-    """`task_owner` is that of a forgotten task."""
-    experiment, task = state.experiments.get(experiment_id), state.tasks.get(task_id) or task_owner
-    name = task.user if task else experiment.user if experiment else ""
+    """`task_owner` is that of a task that is gone."""
+    experiment, deleted = state.experiments.get(experiment_id), state.deleted_experiments.get(experiment_id)
+    placed = state.tasks.get(task_id) or (None if experiment else task_owner or deleted)
+    name = placed.user if placed else experiment.user if experiment else ""
     user = users.by_any_name(state, name)
     project = (
         state.projects.get(experiment.project_id, workspace_records.PROJECT)
@@ -96,13 +97,14 @@ def _owner(state: State, experiment_id: int, task_id: str, task_owner: TaskOwner
         else workspace_records.PROJECT
     )
     workspace = state.workspaces.get(
-        task.workspace_id if task else project.workspace_id, workspace_records.WORKSPACE
+        placed.workspace_id if placed else project.workspace_id, workspace_records.WORKSPACE
     )
+    labelled = experiment or deleted
     return Owner(
         username=user.username if user else name,
         user_id=user.id if user else 0,
         workspace=workspace.name,
-        labels=experiment.labels if experiment else (),
+        labels=labelled.labels if labelled else (),
     )
 
 

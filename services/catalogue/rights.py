@@ -110,7 +110,7 @@ def _task(state: State, id: str) -> Target | None:
 def _run(state: State, id: str) -> Target | None:
     """Look up a run. Scripts outside the cluster may give the task's id instead."""
     allocation = state.allocations.get(id)
-    if allocation is None:
+    if allocation is None or allocation.task_owner is not None:
         return _trial(state, state.task_trials[id]) if id in state.task_trials else None
     if allocation.task_id in state.tasks:
         return _task(state, allocation.task_id)

@@ -60,6 +60,8 @@ def _name(state: State, run: Allocation) -> str:
     task = state.tasks.get(run.task_id)
     if run.trial_id is not None and experiment:
         return f"experiment {experiment.id} {experiment.name}, trial {run.trial_id}"
+    if run.experiment_id in state.deleted_experiments:
+        return f"deleted experiment {run.experiment_id}, trial {run.trial_id}"
     return task.name if task else run.task_id
 
 
@@ -84,7 +86,7 @@ def usage_by_day(
 
 
 def _owner(state: State, key: UsageKey, task_owners: Mapping[str, TaskOwner]) -> tuple[str, tuple[str, ...]]:
-    experiment = state.experiments.get(key.experiment_id)
+    experiment = state.experiments.get(key.experiment_id) or state.deleted_experiments.get(key.experiment_id)
     task = state.tasks.get(key.task_id) or task_owners.get(key.task_id)
     name = task.user if task else experiment.user if experiment else NOBODY
     user = users.by_any_name(state, name)

@@ -78,8 +78,9 @@ class Visibility:
 
     def includes_use(self, experiment_id: int, task_owner: TaskOwner | None) -> bool:
         """Whether the use of slots is visible: that of an experiment, or of a task, forgotten or not."""
-        if task_owner is not None:
-            return self.includes_workspace(task_owner.workspace_id)
+        owner = task_owner or self._state.deleted_experiments.get(experiment_id)
+        if owner is not None and experiment_id not in self._state.experiments:
+            return self.includes_workspace(owner.workspace_id)
         return self.includes_experiment(experiment_id)
 
     def filter_visible(self, is_visible: Callable[[T], bool], items: Iterable[T]) -> list[T]:

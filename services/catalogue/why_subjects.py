@@ -85,7 +85,7 @@ def _trial(state: State, id: str) -> Subject:
 
 def _allocation(state: State, id: str) -> Subject:
     allocation = state.allocations.get(id)
-    if allocation is None:
+    if allocation is None or allocation.task_owner is not None:
         raise not_found("allocation", id)
     return Subject(
         kind="allocation",

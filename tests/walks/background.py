@@ -8,6 +8,7 @@ from det_contracts.events import gateway, scheduler, trial, webhooks, worker
 from det_contracts.events.scheduler import PoolSettings, Provider
 from det_contracts.expconf import complete
 from det_contracts.webhook_commands import SetWebhook
+from services.catalogue.domain import small_records as gateway_records
 from services.catalogue.trial_sources import MAX_SOURCES
 from services.metrics.commands import Settle
 from services.metrics.domain.state import DeletedExperiment, EndedTrial, Trimmed
@@ -345,6 +346,8 @@ class Background(Users):
             metrics.gone[10_000 + number] = DeletedExperiment(10_000 + number)
             metrics.dropped[20_000 + number] = Trimmed(1)
             metrics.ended[30_000 + number] = EndedTrial(30_000 + number)
+            used = gateway_records.DeletedExperiment("ann", 1)
+            self.cluster.states["gateway"].deleted_experiments[10_000 + number] = used
         for name in ("gateway", "searcher", "scheduler", "checkpoints", "webhooks"):
             state = self.cluster.states[name]
             creations = state.creations

@@ -26,7 +26,8 @@ MONTHS = 10
 DAYS = MONTHS * 30
 GROW = {
     "metrics.gone": "the number of each experiment that was deleted, in the database: nothing of it is kept",
-    "gateway.allocations": "the run of each user's task that used slots, in the database: reports count it",
+    "gateway.allocations": "each run that used slots, in the database: reports count it",
+    "gateway.deleted_experiments": "whose each deleted experiment was that used slots: reports count it",
 }
 
 

@@ -1,7 +1,7 @@
 """The folded state of everything that lists and pages show."""
 
 from services.catalogue.domain.fold import evolve
-from services.catalogue.domain.small_records import Switch, TaskOwner
+from services.catalogue.domain.small_records import DeletedExperiment, Switch, TaskOwner
 from services.catalogue.domain.state import (
     Allocation,
     Checkpoint,
@@ -20,6 +20,7 @@ from services.catalogue.domain.state import (
 __all__ = [
     "Allocation",
     "Checkpoint",
+    "DeletedExperiment",
     "Experiment",
     "Live",
     "Model",

@@ -13,6 +13,7 @@ from det_contracts.states import later_state
 from services.catalogue.domain.indexed_records import (
     close_allocation,
     drop_allocation,
+    held_slots,
     open_allocation,
     put_experiment,
     put_share,
@@ -156,7 +157,7 @@ def task_forgotten(state: State, recorded: Recorded) -> Iterable[Key]:
         return
     yield "tasks", id
     run = state.allocations[ids.allocation_id(id, 1)]
-    if run.slots and run.members and run.started_at is not None and run.ended_at is not None:
+    if held_slots(run):
         state.allocations[run.id] = replace(run, task_owner=TaskOwner(task.user, task.workspace_id))
         yield "allocations", run.id
     else:

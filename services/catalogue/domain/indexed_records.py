@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from services.catalogue.domain.indexes import open_trial_entry, ranked_trial_entry, ranked_validation_entry
+from services.catalogue.domain.small_records import DeletedExperiment, TaskOwner
 from services.catalogue.domain.state import (
     Allocation,
     Checkpoint,
@@ -57,12 +58,18 @@ def _encode_hparams(state: State, trial_id: int | None) -> str:
 
 
 def drop_experiment(state: State, id: int) -> Iterable[Key]:
-    """Forget an experiment with everything left of it."""
+    """Forget an experiment with everything left of it, but the use of slots."""
     for trial_id in list(state.trials_of.ids(id)):
         yield from drop_trial(state, trial_id)
     for allocation_id in list(state.runs_without_trial.ids(id)):
-        yield from drop_allocation(state, state.allocations[allocation_id])
-    state.experiments_in.discard(state.experiments.pop(id).project_id, id)
+        yield from _drop_run(state, state.allocations[allocation_id])
+    experiment = state.experiments.pop(id)
+    if state.runs_of.first(id) is not None:
+        state.deleted_experiments[id] = DeletedExperiment(
+            experiment.user, _workspace(state, experiment), experiment.labels
+        )
+        yield "deleted_experiments", id
+    state.experiments_in.discard(experiment.project_id, id)
     del state.project_of[id]
     state.submissions.pop(id, None)
     yield "experiments", id
@@ -86,7 +93,7 @@ def put_trial(state: State, changed: Trial) -> Iterable[Key]:
 
 
 def drop_trial(state: State, id: int) -> Iterable[Key]:
-    """Forget a trial with its validations, checkpoints and runs."""
+    """Forget a trial with its validations, checkpoints, and runs that held no slots."""
     trial = state.trials[id]
     # Validations and checkpoints go before the trial, because their index entries are computed from its
     # record and from its experiment's.
@@ -102,7 +109,7 @@ def drop_trial(state: State, id: int) -> Iterable[Key]:
     for run in range(1, trial.run + 1):
         allocation = state.allocations.get(f"{trial.task_id}.{run}")
         if allocation is not None:
-            yield from drop_allocation(state, allocation)
+            yield from _drop_run(state, allocation)
     yield from _drop_sources(state, id)
     yield from _remove_trial(state, trial)
 
@@ -193,6 +200,28 @@ def close_allocation(state: State, ended: Allocation) -> Iterable[Key]:
         state.live_of.discard(ended.experiment_id, ended.id)
     yield "live", ended.id
     yield from drop_gathering(state, ended.id)
+
+
+def held_slots(run: Allocation) -> bool:
+    """Whether a run has ended and held slots: reports on past use count it, whatever becomes of its task."""
+    return bool(run.slots and run.members and run.started_at is not None and run.ended_at is not None)
+
+
+def _drop_run(state: State, run: Allocation) -> Iterable[Key]:
+    """Forget a run with its task, but not that it used slots."""
+    if not held_slots(run):
+        return drop_allocation(state, run)
+    experiment = state.experiments[run.experiment_id]
+    state.allocations[run.id] = replace(
+        run, task_owner=TaskOwner(experiment.user, _workspace(state, experiment))
+    )
+    return (("allocations", run.id),)
+
+
+def _workspace(state: State, experiment: Experiment) -> int:
+    project = state.projects.get(experiment.project_id)
+    # Only the first project has no record. It is in the first workspace.
+    return project.workspace_id if project is not None else 1
 
 
 def drop_allocation(state: State, allocation: Allocation) -> Iterable[Key]:

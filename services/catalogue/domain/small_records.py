@@ -13,7 +13,15 @@ class Switch(msgspec.Struct, frozen=True):
 
 
 class TaskOwner(msgspec.Struct, frozen=True):
-    """Whose a user's task was, once the task itself is forgotten."""
+    """Whose a task was, once the task itself is forgotten or deleted."""
 
     user: str
     workspace_id: int
+
+
+class DeletedExperiment(msgspec.Struct, frozen=True):
+    """Whose an experiment was, once it is deleted. Reports on past use count its runs for that owner."""
+
+    user: str
+    workspace_id: int
+    labels: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from det_contracts.events.scheduler import Outcome, OwnKind, Part, TaskKind
 from det_contracts.events.worker import Limit, Slot
 from det_contracts.states import AllocationState
 from det_contracts.states import State as Life
-from services.catalogue.domain.small_records import Switch, TaskOwner
+from services.catalogue.domain.small_records import DeletedExperiment, Switch, TaskOwner
 from services.kit.rules import derived
 from services.kit.sorted_keys import SortedKeys
 from services.people.domain.state import People
@@ -176,7 +176,7 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome | None = None
     reason: str = ""
     task_owner: TaskOwner | None = None
-    """Set when its task is forgotten. Only reports on past use show it from then on."""
+    """Set when its task is forgotten or deleted. Only reports on past use show it from then on."""
 
 
 class Live(msgspec.Struct, frozen=True):
@@ -311,6 +311,8 @@ class State(People):
 
     submissions: dict[int, Submission] = field(default_factory=dict)
     experiments: dict[int, Experiment] = field(default_factory=dict)
+    deleted_experiments: dict[int, DeletedExperiment] = field(default_factory=dict)
+    """Those of which runs are left."""
     trials: dict[int, Trial] = field(default_factory=dict)
     validations: dict[str, Validation] = field(default_factory=dict)
     """By `validation_key`."""
