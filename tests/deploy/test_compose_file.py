@@ -106,7 +106,8 @@ def test_two_metrics_processes_differ_in_their_number_alone():
     assert second.pop("STEADFAST_NATS_CREDENTIALS") == "/keys/services/metrics-2.creds"
     del first["STEADFAST_NATS_CREDENTIALS"]
     assert first == second
-    load(MetricsSettings, environment["metrics-2"]["environment"])
+    settings = load(MetricsSettings, environment["metrics-2"]["environment"])
+    assert settings.metrics_store == settings.archive.replace("archive", "metrics") != ""
     assert read_file()["metrics"]["environment"]["STEADFAST_METRICS_SHARDS"] == "1"
 
 

@@ -163,6 +163,7 @@ def test_services_get_every_setting_they_know(large):
             assert settings.stream_replicas == 3
             if name == "metrics":
                 assert (settings.metrics_shard, settings.metrics_shards) == (int(shard or 1), 2)
+                assert settings.metrics_store == settings.archive.replace("archive", "metrics") != ""
 
 
 def test_a_service_has_its_own_credentials_and_no_others(large):
