@@ -21,7 +21,7 @@ _Result = TypeVar("_Result")
 
 
 def safe_load_yaml_with_exceptions(yaml_file: TextIO | str) -> Any:
-    """Parse an open YAML file or a text. Raises `yamlfile.YamlProblem` (a ValueError) with line and column."""
+    """Parse an open YAML file or a text. Raises `yamlfile.YamlProblem`, a ValueError with line and column."""
     text = yaml_file if isinstance(yaml_file, str) else yaml_file.read()
     return yamlfile.parse(text, str(getattr(yaml_file, "name", "the YAML text")))
 
