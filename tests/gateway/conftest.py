@@ -7,9 +7,11 @@ import re
 
 import pytest
 import structlog
+from argon2 import PasswordHasher
 
 from det_contracts import queries, subjects
 from det_contracts.events.searcher import ExperimentActivated, ExperimentCreated
+from services.kit import passwords
 from services.rest_requests import sign_in
 from services.rest_routes.people import oidc
 from services.web import pacing
@@ -20,6 +22,8 @@ from tests.gateway.harness import Harness
 from tests.gateway.longest_turn import LongestTurn
 from tests.gateway.talking import lines_of
 
+COSTLY = {name: getattr(passwords, name) for name in ("_ARGON2", "_DUMMY_HASH")}
+
 
 @pytest.fixture(scope="session", autouse=True)
 def plain_tracebacks():
@@ -29,6 +33,23 @@ def plain_tracebacks():
     )
     yield
     structlog.reset_defaults()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cheap_passwords():
+    """Hashing takes little work here; `tests/kit/test_passwords.py` is about what it takes in use."""
+    hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in zip(COSTLY, (hasher, hasher.hash("x")), strict=True):
+            patch.setattr(passwords, name, value)
+        yield
+
+
+@pytest.fixture
+def costly_passwords(cheap_passwords, monkeypatch):
+    """For a test that needs a password's check to take a while, or shows what is stored in use."""
+    for name, value in COSTLY.items():
+        monkeypatch.setattr(passwords, name, value)
 
 
 database = on_each_database("gateway")

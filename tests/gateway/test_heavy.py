@@ -169,7 +169,7 @@ def test_one_user_has_so_many_large_requests_at_once(gateway, elsewhere):
     assert posted(gateway, YAML, [file("x", bytes(400_000))]).status_code == 200
 
 
-def test_passwords_are_checked_in_threads_of_their_own(gateway):
+def test_passwords_are_checked_in_threads_of_their_own(gateway, costly_passwords):
     """Whoever tries many at once waits for themselves."""
 
     async def work():

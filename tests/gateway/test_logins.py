@@ -105,19 +105,7 @@ def try_to_log_in(gateway, name, password, **headers):
     return answer
 
 
-@pytest.fixture
-def cheap(monkeypatch):
-    """What is tried here is how often, and not how long each takes."""
-    from argon2 import PasswordHasher
-
-    from services.kit import passwords
-
-    hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    monkeypatch.setattr(passwords, "_ARGON2", hasher)
-    monkeypatch.setattr(passwords, "_DUMMY_HASH", hasher.hash("x"))
-
-
-def test_too_many_wrong_passwords_are_429_with_retry_after(gateway, cheap, no_time_passes):
+def test_too_many_wrong_passwords_are_429_with_retry_after(gateway, no_time_passes):
     statuses = [try_to_log_in(gateway, "determined", "wrong").status_code for _ in range(13)]
     assert statuses == [401] * 12 + [429]
     answer = try_to_log_in(gateway, "determined", "")
@@ -127,14 +115,14 @@ def test_too_many_wrong_passwords_are_429_with_retry_after(gateway, cheap, no_ti
     assert try_to_log_in(gateway, "admin", "").status_code == 200
 
 
-def test_what_a_client_says_of_its_address_counts_for_nothing(gateway, cheap, no_time_passes):
+def test_what_a_client_says_of_its_address_counts_for_nothing(gateway, no_time_passes):
     for number in range(12):
         headers = {"X-Forwarded-For": f"10.0.0.{number}"}
         assert try_to_log_in(gateway, "determined", "wrong", **headers).status_code == 401
     assert try_to_log_in(gateway, "determined", "wrong", **{"X-Forwarded-For": "10.9.9.9"}).status_code == 429
 
 
-def test_behind_a_proxy_of_ours_what_it_says_counts(tmp_path, cheap, no_time_passes):
+def test_behind_a_proxy_of_ours_what_it_says_counts(tmp_path, no_time_passes):
     harness = Harness(tmp_path, trusted_proxies="127.0.0.0/8, 10.255.0.1")
     try:
         for number in range(13):
@@ -148,7 +136,7 @@ def test_behind_a_proxy_of_ours_what_it_says_counts(tmp_path, cheap, no_time_pas
         harness.close()
 
 
-def test_a_password_of_a_version_before_is_renewed_when_it_is_used(gateway):
+def test_a_password_of_a_version_before_is_renewed_when_it_is_used(gateway, costly_passwords):
     import hashlib
 
     from det_contracts.events.gateway import PasswordSet, UserSet
@@ -175,7 +163,7 @@ def test_a_password_of_a_version_before_is_renewed_when_it_is_used(gateway):
         assert old not in shown
 
 
-def test_a_password_that_is_set_while_another_is_checked_wins(gateway):
+def test_a_password_that_is_set_while_another_is_checked_wins(gateway, costly_passwords):
     """The check takes a while; whoever knew the old password is not let in after it was changed."""
     import asyncio
 
