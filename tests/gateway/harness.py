@@ -156,8 +156,16 @@ class Harness:
         self.loop = replica_of.loop if replica_of else asyncio.new_event_loop()
         self.journal = replica_of.journal if replica_of else MemoryLog()
         self.database = open_sqlite(folder / "gateway.db", "gateway")
-        saver = DatabaseSaver(self.database, "gateway", RULES.state, projection=write_rows, roots=RULES.roots)
-        self.runner = Runner(RULES, self.journal, saver)
+        measures = Measures("gateway")
+        saver = DatabaseSaver(
+            self.database,
+            "gateway",
+            RULES.state,
+            projection=write_rows,
+            roots=RULES.roots,
+            measures=measures,
+        )
+        self.runner = Runner(RULES, self.journal, saver, measures=measures)
         self.peers = StandIn()
         self.peers.close = self.runner.command
         self.peers.append = self.append
@@ -181,7 +189,7 @@ class Harness:
             task_key=TASK_KEY,
             sealer=SEALER,
             storage={"type": "shared_fs", "host_path": str(folder / "checkpoints")},
-            measures=Measures("gateway"),
+            measures=measures,
             health=ClusterHealth(self.conditions, self.signs, lambda: self.lag),
         )
         self.app = application(self.backend)
