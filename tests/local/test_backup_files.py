@@ -4,6 +4,7 @@ import asyncio
 import io
 
 import pytest
+from nacl import pwhash
 
 from det_contracts import subjects
 from services.kit.credentials import Authority
@@ -20,7 +21,11 @@ from tests.fixtures.ports import reserved_port
 CONTROL = subjects.CONTROL
 
 
-def test_keys_open_with_their_key_alone():
+def test_keys_open_with_their_key_alone(monkeypatch):
+    # A key is costly to guess, and to derive. Here it is derived three times.
+    for limit in ("OPSLIMIT", "MEMLIMIT"):
+        least = getattr(pwhash.argon2id, f"{limit}_MIN")
+        monkeypatch.setattr(pwhash.argon2id, f"{limit}_MODERATE", least)
     salt = b"s" * 16
     sealed = key_box(b"the right key", salt).encrypt(b"keys")
     assert decrypt_keys(key_box(b"the right key", salt), sealed) == b"keys"

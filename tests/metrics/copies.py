@@ -126,12 +126,7 @@ class Place:
 
 def rows_of(database):
     """All rows of all tables of a database."""
-    metadata = sa.MetaData()
     with database.engine.begin() as connection:
-        metadata.reflect(connection)
-        return {
-            name: sorted(
-                (tuple(row) for row in connection.execute(sa.select(table))), key=lambda row: repr(row)
-            )
-            for name, table in metadata.tables.items()
-        }
+        names = sa.inspect(connection).get_table_names()
+        results = {name: connection.execute(sa.text(f"SELECT * FROM {name}")) for name in names}
+        return {name: sorted(map(tuple, result), key=repr) for name, result in results.items()}

@@ -64,7 +64,7 @@ def test_reports_at_earlier_steps_are_compared_with_so_much(world, monkeypatch):
         return real(steps, number)
 
     for kind in range(32):
-        at = [kind * 10**6 + n * n for n in range(1, 1500)]
+        at = [kind * 10**7 + n * n for n in range(1, 1500)]
         world.add(reports(series("g", at, {f"k{kind}": [1.0] * len(at)}), number=kind + 1))
     world.fold()
     monkeypatch.setattr(ledger, "contains", counted)
