@@ -174,20 +174,26 @@ class Rounds(Generic[S]):
     def from_changes(self, state: S, now: float, touched: dict[Key, str]) -> Round:
         """Build a round from the changed records in `touched`.
 
-        Records that need nothing are removed from it.
+        Records that need nothing are removed from it. If the round is full, those that it decides on come
+        after all others in the next.
         """
         new_round = Round(self._new_id(), now)
-        settled = []
+        # Collected first: the loop runs over `touched`.
+        settled, served = [], []
         for key, cause in touched.items():
             made = self._events_for(new_round, state, key, cause)
             if not made:
-                # Collected first: the loop runs over `touched`.
                 settled.append(key)
+                continue
             # The key stays in `touched` although its events are added: it is settled only when `react`
             # returns nothing, once they have been read back. What did not fit follows then, too.
             some = new_round.fitting(made)
             new_round.add(some)
+            if some:
+                served.append(key)
             if len(some) < len(made):
+                # Otherwise a few records that call for more without end would fill every round.
+                touched.update([(key, touched.pop(key)) for key in served])
                 break
         for key in settled:
             del touched[key]

@@ -204,6 +204,25 @@ def test_a_client_that_never_stops_keeps_no_reaction_and_no_timer_waiting():
     run(work)
 
 
+def test_records_that_call_for_more_than_a_round_take_turns():
+    """Two trials have stated more than many rounds can answer; a third states something once."""
+
+    async def work():
+        log = MemoryLog()
+        for number in range(6001):
+            id = 3 if number == 6000 else 1 + number % 2
+            await log.append(draft(trial.Progressed(id, 1, 1.0), f"stated {number}"))
+        async with running(log) as runner:
+            await until(lambda: [answered(runner, id) for id in (1, 2, 3)] == [3000, 3000, 1])
+        stored_events = events(log)
+        settled = [
+            at for at, e in enumerate(stored_events) if isinstance(e, metrics.Settled) and e.trial_id == 3
+        ]
+        assert sum(isinstance(event, Decision) for event in stored_events[: settled[0]]) <= 3
+
+    run(work)
+
+
 def test_a_command_that_fails_is_its_own_misfortune():
     async def work():
         log = MemoryLog()

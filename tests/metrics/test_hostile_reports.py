@@ -1,6 +1,7 @@
 """One script, whatever it reports: neither time, nor memory, nor the log is used up for the others."""
 
 import contextlib
+import itertools
 
 import msgspec
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from det_contracts.events.searcher import TrialCreated, TrialsDeleted
 from det_contracts.queries import MetricNames, ReportVerdict, TrialSummaries, ValidationHistory
 from det_contracts.reports import ReportBatch, Series
+from services.kit.rounds import Rounds
 from services.metrics.app import RULES
 from services.metrics.domain import judge, ledger
 from services.metrics.domain.judge import Judge
@@ -272,3 +274,28 @@ def test_a_run_after_another_costs_what_it_makes_outdated(world, tables, monkeyp
     assert recounted == [1, 1, 1]
     metric_summary = tables.ask(TrialSummaries([1]))["1"]["summary"]["training"]["a"]
     assert (metric_summary["count"], metric_summary["last"]) == (3, 60.0)
+
+
+def test_trials_that_validate_without_pause_delay_another_by_a_round_or_two(world):
+    """Each round holds the decisions about two of them at most, and they go on before the next."""
+    steps, many = itertools.count(1), range(1, 5)
+
+    def flood():
+        for id in many:
+            at = list(itertools.islice(steps, 1000))
+            world.add(reports(validation(at, loss=[0.5] * 1000), trial=id, number=at[0] // 1000 + 1))
+
+    rounds = Rounds(RULES, new_id=lambda: "round", on_parked=lambda key, why: pytest.fail(why))
+    flood()
+    world.add(reports(validation([1], loss=[0.5]), trial=9)).fold()
+    touched = {("trials", id): "" for id in (*many, 9)}
+    for _ in range(3):
+        decided = [each.event for each in rounds.from_changes(world.state, 0.0, touched).events]
+        if any(event.trial_id == 9 for event in decided):
+            return
+        assert len(decided) > 900
+        world.add(*decided)
+        flood()
+        world.fold()
+        touched |= {("trials", id): "" for id in many}
+    pytest.fail("trial 9 is not decided on in three rounds")
