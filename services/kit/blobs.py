@@ -10,6 +10,7 @@ import os
 import posixpath
 import re
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from services.kit.addresses import Addresses
 
 _KEY = re.compile(r"[0-9a-f]{64}")
+_DRAFT = re.compile(r"\.[0-9a-f]{64}\.[0-9a-f]{32}")
+DRAFT_AGE_S = 24 * 3600.0
+"""Seconds since a draft was last written to, after which whoever wrote it was killed."""
 _PART_BYTES = 16 << 20
 _TIMEOUT_S = 10.0
 
@@ -134,6 +138,7 @@ class DirectoryBlobs:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._has_cleaned_up = False
 
     def __repr__(self) -> str:
         return f"directory {self._root}"
@@ -146,6 +151,10 @@ class DirectoryBlobs:
         if path.exists():
             return
         path.parent.mkdir(parents=True, exist_ok=True)
+        if not self._has_cleaned_up:
+            # Once for each process that stores anything: a killed one is followed by another.
+            self._has_cleaned_up = True
+            self._remove_old_drafts()
         draft = path.with_name(f".{key}.{uuid.uuid4().hex}")
         try:
             with draft.open("xb") as target:
@@ -155,6 +164,13 @@ class DirectoryBlobs:
             draft.replace(path)
         finally:
             draft.unlink(missing_ok=True)
+
+    def _remove_old_drafts(self) -> None:
+        """Remove what killed processes have left. Others may be writing here, and go on."""
+        for draft in self._root.glob("??/.*"):
+            with contextlib.suppress(OSError):
+                if _DRAFT.fullmatch(draft.name) and time.time() - draft.stat().st_mtime > DRAFT_AGE_S:
+                    draft.unlink()
 
     def open(self, key: str, offset: int = 0) -> BinaryIO:
         try:

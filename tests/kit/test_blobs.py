@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import signal
 import threading
+import time
 
 import pytest
 from urllib3.exceptions import ProtocolError
@@ -95,6 +97,42 @@ def test_many_at_once_leave_one_whole_file(tmp_path):
     for thread in threads:
         thread.join()
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == [_key(content)]
+
+
+def killed_while_it_stores(root, content):
+    """Run a process that is killed in the middle; returns its draft."""
+
+    class Killing(io.BytesIO):
+        def read(self, size=-1):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    before = set(root.rglob(".*"))
+    if not (child := os.fork()):
+        blobs.connect(str(root)).put(_key(content), Killing(content))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    (draft,) = set(root.rglob(".*")) - before
+    return draft
+
+
+def test_what_killed_processes_left_goes_and_what_others_are_writing_stays(tmp_path):
+    store, day = blobs.connect(str(tmp_path)), 24 * 3600
+    store.put(_key(b"kept"), io.BytesIO(b"kept"))
+    old, fresh = (killed_while_it_stores(tmp_path, content) for content in (b"old", b"fresh"))
+    foreign = old.with_name(".directory")
+    foreign.touch()
+    for path in (old, foreign, store._path(_key(b"kept"))):
+        os.utime(path, (time.time() - 2 * day,) * 2)
+
+    class Slow(io.BytesIO):
+        """While it is read, another process begins, and stores something."""
+
+        def read(self, size=-1):
+            blobs.connect(str(tmp_path)).put(_key(b"another"), io.BytesIO(b"another"))
+            return super().read(size)
+
+    store.put(_key(b"slow"), Slow(b"slow"))
+    assert (old.exists(), fresh.exists(), foreign.exists()) == (False, True, True)
+    assert store.keys() == {_key(content) for content in (b"kept", b"another", b"slow")}
 
 
 @pytest.mark.parametrize("location", ["", "relative/path", "ftp://host/x", "s3:///no-bucket"])
