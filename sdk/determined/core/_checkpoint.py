@@ -164,6 +164,8 @@ class CheckpointContext:
         """
         self._check_caller("upload", shard)
         _check_files(ckpt_dir, selector)
+        if shard and selector is not None:
+            selector = _beside_metadata(selector)
         return self._writer(shard).upload(ckpt_dir, metadata, selector, background)
 
     def wait_for_upload(self) -> None:
@@ -328,6 +330,11 @@ def _check_files(ckpt_dir: Any, selector: Any) -> None:
     if ckpt_dir is not None:
         _arguments.path("ckpt_dir", ckpt_dir)
     _arguments.function("selector", selector, "a path")
+
+
+def _beside_metadata(selector: Selector) -> Selector:
+    """Choose `metadata.json`, too: it belongs to all shards, so the selector of one is not asked about it."""
+    return lambda name: name == METADATA_FILE or selector(name)
 
 
 def _check_wanted(storage_id: Any, selector: Any = None) -> None:

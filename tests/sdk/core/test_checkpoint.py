@@ -224,6 +224,17 @@ def stored(store, model):
     return DummyCheckpointContext(DummyDistributedContext(), SharedFSStorageManager(store)).upload(model)
 
 
+def test_the_selector_of_a_shard_is_not_asked_about_metadata(checkpoint, model, store, transport):
+    """As on several ranks, where all shards have one metadata.json; here it is the only rank's."""
+    names = []
+    storage_id = checkpoint.upload(
+        model, STEPS, shard=True, selector=lambda name: names.append(name) or name == "sub/more"
+    )
+    assert "metadata.json" not in names
+    assert json.loads((store / storage_id / "metadata.json").read_text()) == STEPS
+    assert sorted(transport.log[0][1].resources) == ["metadata.json", "sub/", "sub/more"]
+
+
 def _restore(store, storage_id, selectors, tmp_path, manager=Copying):
     def rank(dist):
         checkpoint = DummyCheckpointContext(dist, manager(store))
