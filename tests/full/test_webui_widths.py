@@ -15,7 +15,7 @@ METRIC = "validation_accuracy"
 REPORTS = f"""
 import determined as det
 with det.core.init() as core:
-    core.train.report_validation_metrics(steps_completed=1, metrics={{{METRIC!r}: 0.5}})
+    core.train.report_validation_metrics(steps_completed=1, metrics={{{METRIC!r}: -0.0034567}})
 """
 LARGE = {"resources": {"slots_per_trial": 64}}
 """It waits for ever, and says why in a long sentence."""
@@ -76,6 +76,8 @@ def test_a_screen_of_1280_pixels_shows_every_column(cluster, jobs, signed_in, pl
     expect(page.locator(".below", has_text="more column")).to_have_count(0)
     assert box.evaluate("one => one.scrollWidth - one.clientWidth") <= 1
     assert box.locator(HEADS).evaluate_all(CUT) == []
+    # A number that is cut reads as another.
+    assert box.locator("td.num").evaluate_all(CUT) == []
 
 
 @pytest.mark.parametrize("width", [390, 1110, 1250, 1280])
@@ -118,6 +120,20 @@ def test_a_screen_of_1920_pixels_cuts_no_metric(cluster, jobs, signed_in, place)
     expect(metric).to_have_text(METRIC)
     assert metric.evaluate("one => one.scrollWidth - one.clientWidth") <= 0
     assert box.locator(HEADS).evaluate_all(CUT) == []
+
+
+def test_on_a_phone_the_fields_of_a_comparison_can_be_read(cluster, create, signed_in):
+    """Their column had the room that the values left: three letters."""
+    searcher = {"name": "single", "metric": METRIC, "max_length": 1}
+    ids = [create("compared-on-a-phone", REPORTS, searcher=searcher, labels=["a"]) for _ in range(2)]
+    page = signed_in(cluster)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"/det/experiments/compare?e={ids[0]}&e={ids[1]}")
+    field = page.get_by_role("table", name="Details").get_by_role("rowheader", name="Started")
+    expect(field).to_be_visible(timeout=60 * SECONDS)
+    box = field.bounding_box()
+    assert box
+    assert box["width"] >= 90
 
 
 def test_on_a_phone_the_state_and_the_tags_of_a_head_share_a_line(cluster, create, signed_in):

@@ -2,6 +2,7 @@ import { renderToStaticMarkup } from "react-dom/server";
 import { expect, test } from "vitest";
 
 import type { Experiment } from "../api/types";
+import { digits } from "../parts/format";
 import { column } from "./columns";
 
 const cell = (id: string, of: Partial<Experiment>, values?: Record<string, number>) =>
@@ -15,6 +16,17 @@ test.each([
   expect(cell("runningTime", { runningTime, duration: lasted })).toBe(words);
   const shown = renderToStaticMarkup(column("runningTime").cell({ experiment: { runningTime, duration: lasted } as Experiment }) as never);
   expect(/title="([^"]*)"/.exec(shown)?.[1] ?? "").toBe(title);
+});
+
+test("what failed at once ran nevertheless", () => {
+  expect(cell("runningTime", { runningTime: 0, slotHours: 0.0001, duration: 0 })).toBe("under 1 s");
+});
+
+const DIGIT_PX = 8.2;
+const BESIDE_PX = 20;
+test.each(["searcherMetricsVal", "hp.lr"])("a number of four digits is never cut in %s", (id) => {
+  const least = column(id).least ?? column(id).width!;
+  expect(least - BESIDE_PX).toBeGreaterThanOrEqual(digits(-0.003461).length * DIGIT_PX - 2 * (DIGIT_PX / 2));
 });
 
 test("what its pool can never hold cannot start, and only while it waits", () => {

@@ -1,12 +1,13 @@
 /** Columns of the table of experiments: their titles and their cells. */
 
 import type { Experiment, Json } from "../api/types";
-import { digits, duration, isOver, number, size, shownState, stateName } from "../parts/format";
+import { digits, duration, isOver, number, ranFor, size, shownState, stateName } from "../parts/format";
 import type { Screen } from "../ui/media";
 import { Progress } from "../ui/meter";
 import { Spark } from "../ui/spark";
 import { State } from "../ui/state";
 import type { Column as TableColumn } from "../ui/table";
+import { NUMBER_PX } from "../ui/table/widths";
 import { Avatar, Cut, Tag, Time } from "../ui/text";
 import { CellLink } from "../ui/within";
 
@@ -70,8 +71,8 @@ function progress(experiment: Experiment) {
 }
 
 /** How long it ran; the rest of the time since its submission is in the tooltip. */
-export function Ran({ of: { runningTime, duration: lasted } }: { of: Experiment }) {
-  return <span title={idle(runningTime, lasted)}>{runningTime ? duration(runningTime) : <span className="ink3">–</span>}</span>;
+export function Ran({ of }: { of: Experiment }) {
+  return <span title={idle(of.runningTime, of.duration)}>{ranFor(of) || <span className="ink3">–</span>}</span>;
 }
 
 /** The time in which nothing ran, in words. Half a minute is spent by starting and stopping. */
@@ -114,13 +115,13 @@ const FIXED: Column[] = [
   make(
     BEST,
     "Best",
-    82,
+    NUMBER_PX,
     ({ bestTrialSearcherMetric, searcherMetric }) => (
       <span title={bestTrialSearcherMetric === null ? undefined : `${searcherMetric}: ${bestTrialSearcherMetric}`}>
         {bestTrialSearcherMetric === null ? "–" : digits(bestTrialSearcherMetric)}
       </span>
     ),
-    { ...num, small: true, least: 76 },
+    { ...num, small: true },
   ),
   make("searcherType", "Searcher", 120, ({ searcherType }) => <Cut>{searcherType}</Cut>, { least: 84, most: 150 }),
   make(
@@ -197,7 +198,7 @@ export function column(id: string): Column {
     return <Cut title={value === null || value === undefined ? undefined : String(value)}>{number(value, 4)}</Cut>;
   };
   const head = id.startsWith("hp.") ? id.slice(3) : id.replace(/^(validation|metric)\./, "");
-  return { id, head, num: true, width: 104, least: 84, folder: heading ? HEADINGS[heading]! : "Other metrics", cell };
+  return { id, head, num: true, width: 104, least: NUMBER_PX, folder: heading ? HEADINGS[heading]! : "Other metrics", cell };
 }
 
 /** The columns on offer: the fixed ones, plus other names from the server's answer. */

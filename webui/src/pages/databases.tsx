@@ -25,7 +25,7 @@ const COLUMNS: Column<Rebuildable>[] = [
     cell: (rebuildable) => rebuildable.program,
     value: (rebuildable) => rebuildable.program,
   },
-  { id: "progress", head: "Rebuild", width: 420, wrap: true, cell: (rebuildable) => rebuildable.progress || "not running" },
+  { id: "progress", head: "Rebuild", width: 420, wrap: true, cell: (rebuildable) => rebuildable.progress || "none under way" },
 ];
 
 export function Databases() {

@@ -13,7 +13,7 @@ import { State } from "../ui/state";
 import { Empty, Loaded } from "../ui/status";
 import { type Column, Table } from "../ui/table";
 import { Cut, Tag, Time } from "../ui/text";
-import { number, size } from "../parts/format";
+import { digits, number, size } from "../parts/format";
 
 const GROUPS: Record<string, string> = { avg_metrics: "training", validation_metrics: "validation" };
 const PAGE = 100;
@@ -134,7 +134,8 @@ function columnsOf(workloads: Workload[], best?: string): Column<Workload>[] {
 
 const reportOf = (workload: Workload) => workload.training ?? workload.validation;
 const textOf = (value: unknown) => (value === undefined ? "" : String(value));
-const shown = (value: unknown) => (typeof value === "object" ? JSON.stringify(value) : number(value));
+const shown = (value: unknown) =>
+  typeof value === "object" ? JSON.stringify(value) : typeof value === "number" && !Number.isInteger(value) ? digits(value) : number(value);
 const keyOf = (workload: Workload) => {
   const report = reportOf(workload);
   return report ? `${report.group} ${report.totalBatches} ${report.endTime}` : workload.checkpoint!.uuid;
@@ -167,7 +168,7 @@ const SUMMED: Column<Summed>[] = [
     head: "Minimum",
     width: 120,
     num: true,
-    cell: ({ summary }) => number(summary.min),
+    cell: ({ summary }) => shown(summary.min),
     value: ({ summary }) => summary.min ?? null,
   },
   {
@@ -175,7 +176,7 @@ const SUMMED: Column<Summed>[] = [
     head: "Maximum",
     width: 120,
     num: true,
-    cell: ({ summary }) => number(summary.max),
+    cell: ({ summary }) => shown(summary.max),
     value: ({ summary }) => summary.max ?? null,
   },
   {
@@ -183,7 +184,7 @@ const SUMMED: Column<Summed>[] = [
     head: "Mean",
     width: 120,
     num: true,
-    cell: ({ summary }) => number(summary.mean),
+    cell: ({ summary }) => shown(summary.mean),
     value: ({ summary }) => summary.mean ?? null,
   },
   {

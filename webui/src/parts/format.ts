@@ -62,6 +62,10 @@ export function duration(seconds: number): string {
     .join(" ");
 }
 
+/** How long it ran; empty if it never did. Whole seconds alone would say that of what failed at once. */
+export const ranFor = ({ runningTime, slotHours }: { runningTime: number; slotHours: number }) =>
+  runningTime ? duration(runningTime) : slotHours > 0 ? "under 1 s" : "";
+
 const MINUTE = 60;
 /** In whole minutes, from one minute on. */
 export const roughly = (seconds: number) => duration(seconds < MINUTE ? seconds : Math.round(seconds / MINUTE) * MINUTE);

@@ -78,7 +78,7 @@ export function Gallery() {
               <Empty
                 icon={<FlaskConical className="l" />}
                 title="No experiments in this project yet"
-                command="det e create config.yaml . --project-id 4"
+                command="det e create config.yaml . --project_id 4"
               >
                 They appear here as soon as one is submitted.
               </Empty>

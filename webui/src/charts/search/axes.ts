@@ -127,6 +127,19 @@ export function ticksOf(axis: Axis): [number, string][] {
   return axis.kinds.flatMap((kind, at): [number, string][] => (at % every ? [] : [[share(axis, at), kind.replace(/^"|"$/g, "")]]));
 }
 
+const BETWEEN_PX = 6;
+/** Labels beside each other, from left to right, without those that would run into the one before. */
+export function apart<Label extends { middle: number; half: number }>(labels: Label[]): Label[] {
+  let end = -Infinity;
+  return labels
+    .toSorted((a, b) => a.middle - b.middle)
+    .filter(({ middle, half }) => {
+      const fits = middle - half >= end + BETWEEN_PX;
+      if (fits) end = middle + half;
+      return fits;
+    });
+}
+
 /** A range or kinds chosen on an axis, in the axis's values. */
 export interface Brush {
   name: string;

@@ -1,6 +1,6 @@
 /** A canvas for thousands of marks, with a second canvas above it for the highlighted one. */
 
-import { type PointerEvent, useCallback, useEffect, useRef } from "react";
+import { type PointerEvent, useCallback, useEffect, useLayoutEffect, useRef } from "react";
 
 import { lighted, onLit } from "../light";
 import { onTheme } from "../theme";
@@ -51,7 +51,9 @@ export function Canvas({ name, height, draw, above, faint, onMove, onLeave, onDo
     restyle(box.current!, "cursor", typeof cursor === "function" ? cursor(lit) : (cursor ?? ""));
   }, [height]);
 
-  useEffect(() => {
+  // In the layout phase, because React takes the canvases out before the passive effects end: an observer that reports in
+  // between would draw on nothing.
+  useLayoutEffect(() => {
     const again = () => {
       paint(below.current!, now.current.width, height, now.current.draw);
       shine();

@@ -5,7 +5,7 @@ import { useCallback, useMemo } from "react";
 import { light } from "../light";
 import { FONT } from "../paint";
 import { css } from "../theme";
-import { type Axis, ticksOf } from "./axes";
+import { apart, type Axis, ticksOf } from "./axes";
 import { Canvas, type Frame, mark, type Where } from "./canvas";
 import { nearestSpot, placesOn } from "./near";
 import type { Row } from "./rows";
@@ -113,10 +113,11 @@ function axes({ ctx, width, height }: Frame, x: Axis, y: Axis, small: boolean) {
   ctx.stroke();
   ctx.fillStyle = css("--ink-3");
   ctx.textAlign = "center";
-  for (const [place, text] of small ? ends(ticksOf(x)) : ticksOf(x)) {
+  const labels = (small ? ends(ticksOf(x)) : ticksOf(x)).map(([place, text]) => {
     const half = ctx.measureText(text).width / 2;
-    ctx.fillText(text, Math.max(PAD.left + half - 8, Math.min(to(place, 0)[0], width - 4 - half)), foot + 14, 90);
-  }
+    return { text, half, middle: Math.max(PAD.left + half - 8, Math.min(to(place, 0)[0], width - 4 - half)) };
+  });
+  for (const { text, middle } of apart(labels)) ctx.fillText(text, middle, foot + 14, 90);
   if (small) return;
   ctx.fillStyle = css("--ink-2");
   ctx.fillText(x.scale && x.scale !== "linear" ? `${x.name} (${x.scale})` : x.name, to(0.5, 0)[0], height - 4, width - PAD.left);

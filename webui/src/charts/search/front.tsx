@@ -5,7 +5,7 @@ import { useCallback, useMemo } from "react";
 import type { Experiment } from "../../api/types";
 import { Card } from "../../ui/card";
 import { Select } from "../../ui/field";
-import { Empty } from "../../ui/status";
+import { Empty, Loading } from "../../ui/status";
 import { useLink } from "../link";
 import { isProfile, type Name } from "../names";
 import { isAxis } from "../sections";
@@ -47,12 +47,12 @@ export function Front({ experiment, rows, metric, smaller, names, topics, tint, 
   const judge: Judge & { isDefault: boolean } = { group, name, smaller: less, batches: null, margin: 0, isDefault: false };
   const trials = useMemo(() => (name ? rows.map((row) => row.trial) : []), [rows, name]);
   const values = useValues(trials, judge, topics);
-  const both = useMemo(() => rows.filter((row) => typeof values.get(row.trial.id) === "number"), [rows, values]);
-  const x = useMemo(() => axisOf(name, both, (row) => values.get(row.trial.id), "linear"), [name, both, values]);
+  const both = useMemo(() => rows.filter((row) => typeof values?.get(row.trial.id) === "number"), [rows, values]);
+  const x = useMemo(() => axisOf(name, both, (row) => values?.get(row.trial.id), "linear"), [name, both, values]);
   const front = useMemo(
     () =>
       paretoFront(
-        both.map((row) => [values.get(row.trial.id)!, row.value]),
+        both.map((row) => [values!.get(row.trial.id)!, row.value]),
         [less, smaller],
       ).map((at) => both[at]!),
     [both, values, less, smaller],
@@ -110,6 +110,8 @@ export function Front({ experiment, rows, metric, smaller, names, topics, tint, 
             height={190}
             ground={line}
           />
+        ) : !values ? (
+          <Loading shape="chart" />
         ) : (
           <Empty title="There is no second metric yet">This view compares trials that report two metrics.</Empty>
         )}

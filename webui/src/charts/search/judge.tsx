@@ -32,9 +32,9 @@ export function useJudge(experiment: Experiment): Judge & { scaling: Scaling; to
 
 /**
  * The value of each trial: the trial's own figure for the searcher's metric, otherwise its series reduced to one
- * bucket.
+ * bucket. Null until the series are there.
  */
-export function useValues(trials: Trial[], judge: Judge & { isDefault: boolean }, topics: string[]): Map<number, number | null> {
+export function useValues(trials: Trial[], judge: Judge & { isDefault: boolean }, topics: string[]): Map<number, number | null> | null {
   const part = { trials: judge.isDefault ? [] : trials.map((trial) => trial.id), group: judge.group, x: "batches", width: 1 };
   const around = judge.batches === null ? {} : { from: judge.batches - judge.margin, to: judge.batches + judge.margin };
   const answer = useSeries({ ...part, ...around }, judge.name, topics);
@@ -43,8 +43,10 @@ export function useValues(trials: Trial[], judge: Judge & { isDefault: boolean }
     () =>
       judge.isDefault
         ? new Map(trials.map((trial) => [trial.id, bestOf(trial, judge.name)]))
-        : new Map((answer.data ?? []).map((series) => [series.trialId, valueIn(series, judge)])),
-    [judge.isDefault, judge.name, judge.smaller, judge.batches === null, trials, answer.data],
+        : answer.isLoading
+          ? null
+          : new Map((answer.data ?? []).map((series) => [series.trialId, valueIn(series, judge)])),
+    [judge.isDefault, judge.name, judge.smaller, judge.batches === null, trials, answer.data, answer.isLoading],
   );
 }
 

@@ -38,9 +38,9 @@ export function valueIn(series: Series, judge: Judge): number | null {
 }
 
 /** Trials that have a value, best first. */
-export function toRows(trials: Trial[], values: Map<number, number | null>, endings: Map<number, Ending>, smaller: boolean): Row[] {
+export function toRows(trials: Trial[], values: Map<number, number | null> | null, endings: Map<number, Ending>, smaller: boolean): Row[] {
   const complete = trials.flatMap((trial) => {
-    const value = values.get(trial.id);
+    const value = values?.get(trial.id);
     if (value === null || value === undefined) return [];
     const at = Date.parse(trial.bestValidation?.endTime ?? trial.endTime ?? "") / 1000;
     const ending = endings.get(trial.id) ?? (trial.state === "STATE_ERROR" ? "failed" : "");

@@ -34,9 +34,13 @@ test("the trials of one experiment are one holder, and the largest comes first",
   expect(of(busy.slots["4"]!)).toBeNull();
 });
 
-test("trials are named after their experiment", () => {
-  const { list } = holders([agent("c1")], tasks, new Map([[7, "vit sweep"]]));
-  expect(list.map((holder) => holder.name)).toEqual(["vit sweep"]);
+test("holders are named as in the queue", () => {
+  const names = new Map([
+    ["7", "vit sweep"],
+    ["nb", "Notebook of ann"],
+  ]);
+  const { list } = holders([agent("c1", "c4")], tasks, names);
+  expect(list.map((holder) => holder.name)).toEqual(["vit sweep", "Notebook of ann"]);
 });
 
 test("an agent's load covers all its runs, and is unknown if nothing was sampled", () => {

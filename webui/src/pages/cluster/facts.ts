@@ -3,7 +3,7 @@
 import { useEffect, useMemo } from "react";
 
 import { useData } from "../../api/data";
-import type { Agent, Slot } from "../../api/types";
+import type { Agent, Job, Slot } from "../../api/types";
 
 export const slotsOf = (agent: Agent) => Object.values(agent.slots);
 export const isBusy = (slot: Slot) => slot.container !== null;
@@ -100,7 +100,7 @@ const REST_MS = 5000;
 export function holders(
   agents: Agent[],
   tasks: Tasks | undefined,
-  names: ReadonlyMap<number, string> = new Map(),
+  names: ReadonlyMap<string, string> = new Map(),
 ): { list: Holder[]; of: (slot: Slot) => Holder | null } {
   const byContainer = new Map(
     Object.values(tasks?.allocationIdToSummary ?? {}).flatMap((allocation) =>
@@ -117,7 +117,7 @@ export function holders(
     keys.set(slot.container.id, id);
     const there = holders.get(id);
     if (there) there.slots += 1;
-    else holders.set(id, { id, name: (experiment !== null && names.get(experiment)) || user.name, experiment, slots: 1, colour: "" });
+    else holders.set(id, { id, name: names.get(id) ?? user.name, experiment, slots: 1, colour: "" });
   }
   const list = [...holders.values()].toSorted((a, b) => b.slots - a.slots || a.id.localeCompare(b.id, "en", { numeric: true }));
   list.forEach((holder, at) => {
@@ -145,10 +145,11 @@ export function useCluster() {
   const sampled = useData<{ uses: Use[] }>("cluster/use", ["cluster"], true, REST_MS);
   useTick(SAMPLED_MS, sampled.refetch);
   const uses = sampled.data?.uses ?? NO_USES;
+  const queue = useData<{ jobs: Job[] }>("job-queues", ["queue", "experiments"], true, REST_MS);
   const held = useMemo(() => {
-    const names = new Map(uses.map((use) => [use.experimentId, use.name]));
+    const names = new Map(queue.data?.jobs.map((job) => [job.entityId, job.name]));
     return holders(agents.data?.agents ?? [], tasks.data, names);
-  }, [agents.data, tasks.data, uses]);
+  }, [agents.data, tasks.data, queue.data]);
   return { agents, pools: pools.data?.resourcePools ?? [], away: away.data?.agents ?? [], held, uses };
 }
 

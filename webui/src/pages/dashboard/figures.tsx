@@ -1,6 +1,6 @@
 import { useData } from "../../api/data";
 import type { Job } from "../../api/types";
-import { little, number, roughly } from "../../parts/format";
+import { little, many, number, roughly } from "../../parts/format";
 import { Figure, Figures } from "../../ui/figures";
 import { Bars, Meter } from "../../ui/meter";
 import { isStuck, startsAt } from "../queue/facts";
@@ -39,10 +39,10 @@ const plural = (many: number, singular: string, more = `${singular}s`) => (many 
 const Holders = ({ jobs, rest }: { jobs: Job[]; rest: number }) => (
   <span className="job-names">
     {jobs.map((job, at) => (
-      <span key={job.jobId} className="job-name" title={job.name}>
+      <span key={job.jobId} className="job-name" title={`${job.name}: ${many(job.allocatedSlots, "slot")}`}>
         {at > 0 && <span className="between"> · </span>}
         <span className="cut">{job.name}</span>
-        <span> {job.allocatedSlots}</span>
+        <span> ({job.allocatedSlots})</span>
       </span>
     ))}
     {rest > 0 && (
@@ -92,7 +92,7 @@ export function Answer({ user }: { user: string }) {
           parts={running.slice(0, MOST_PARTS).map((job, at) => ({
             share: slots ? job.allocatedSlots / slots : 0,
             colour: `var(--s${at + 1})`,
-            title: `${job.name}: ${job.allocatedSlots}`,
+            title: `${job.name}: ${many(job.allocatedSlots, "slot")}`,
           }))}
         />
       </Figure>

@@ -1,12 +1,13 @@
 import type { Experiment } from "../../api/types";
-import { duration, isOver, roughly, stateName } from "../../parts/format";
+import { isOver, ranFor, roughly, stateName } from "../../parts/format";
 
 const LEAST_PROGRESS = 0.01;
 
 /** The time left, or the time it has taken, short enough for a column. */
-export function timeOf(pick: Pick<Experiment, "state" | "progress" | "runningTime" | "duration">): string {
+export function timeOf(pick: Pick<Experiment, "state" | "progress" | "runningTime" | "slotHours" | "duration">): string {
   const state = stateName(pick.state);
-  const ran = pick.runningTime ? `ran ${duration(pick.runningTime)}` : "";
+  const lasted = ranFor(pick);
+  const ran = lasted && `ran ${lasted}`;
   if (isOver(pick.state) || state === "PAUSED") return ran || "never ran";
   if (state !== "RUNNING") return ran || `waits ${roughly(pick.duration)}`;
   if (!pick.runningTime) return "just started";

@@ -13,6 +13,7 @@ import { Search } from "../../ui/field";
 import { useNarrow } from "../../ui/media";
 import { Empty, Failure, Loaded } from "../../ui/status";
 import { type Column, Table } from "../../ui/table";
+import { NUMBER_PX } from "../../ui/table/widths";
 import { Tag, Time } from "../../ui/text";
 import { CheckpointDrawer, Metadata, Register } from "./checkpoint";
 import "./checkpoints.css";
@@ -299,7 +300,7 @@ function columnsOf({ experiment, marks, registered, why, going, onOpen }: Tellin
       head: experiment?.searcherMetric || "Metric",
       num: true,
       width: 118,
-      least: 92,
+      least: NUMBER_PX,
       small: true,
       value: (checkpoint) => checkpoint.training?.searcherMetric,
       cell: (checkpoint) => (typeof checkpoint.training?.searcherMetric === "number" ? digits(checkpoint.training.searcherMetric) : ""),

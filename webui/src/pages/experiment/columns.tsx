@@ -9,6 +9,7 @@ import { digits, duration, flat, number, size } from "../../parts/format";
 import { State } from "../../ui/state";
 import type { Column } from "../../ui/table";
 import type { Value } from "../../ui/table/types";
+import { NUMBER_PX } from "../../ui/table/widths";
 import { Time } from "../../ui/text";
 
 export const metricOf = (trial: Trial, which: "bestValidation" | "latestValidation", metric: string) => {
@@ -60,7 +61,7 @@ function metric(experiment: Experiment, id: string, head: string, which: "bestVa
     id,
     head,
     num: true,
-    width: id === "best" ? 120 : 90,
+    width: id === "best" ? 120 : NUMBER_PX,
     small: id === "best",
     value: read,
     title: (trial) => String(read(trial) ?? ""),
@@ -133,7 +134,7 @@ export function columnsOf({ experiment, names, decided, chosen }: Known): Column
         head: name,
         num: !isText,
         width: 100,
-        least: 84,
+        least: NUMBER_PX,
         folder: "Hyperparameters",
         off: !varies,
         value: (trial) => plain(flat(trial.hparams)[name]),

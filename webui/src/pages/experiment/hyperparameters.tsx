@@ -22,7 +22,7 @@ import { Segments } from "../../ui/button";
 import { Card } from "../../ui/card";
 import { Select } from "../../ui/field";
 import { Popover } from "../../ui/menu";
-import { Empty } from "../../ui/status";
+import { Empty, Loading } from "../../ui/status";
 import { Chip } from "../../ui/text";
 import { useListed } from "./listed";
 import { brushWords, type Shown, useAxes, useShare } from "./search/axes";
@@ -73,9 +73,13 @@ export function Hyperparameters({ experiment, trials, names, endings, topics }: 
         <JudgeControls experiment={experiment} names={names} total={all.length} />
       </div>
       <Card>
-        <Empty title={`No trial has reported ${judge.name}${judge.batches === null ? "" : ` at ${judge.batches} batches`} yet`}>
-          The plots appear once two trials have.
-        </Empty>
+        {values ? (
+          <Empty title={`No trial has reported ${judge.name}${judge.batches === null ? "" : ` at ${judge.batches} batches`} yet`}>
+            The plots appear once two trials have.
+          </Empty>
+        ) : (
+          <Loading shape="chart" />
+        )}
       </Card>
     </>
   );

@@ -137,8 +137,8 @@ function Answer({ experiment, checkpoints, going, registered, same }: AnswerProp
         </li>
         {models.length > 0 && (
           <li>
-            <i className="sw" style={{ background: "var(--queued)" }} /> {models.length} of models {models.length === 1 ? "stays" : "stay"}{" "}
-            always
+            <i className="sw" style={{ background: "var(--queued)" }} /> {many(models.length, "version")} of models{" "}
+            {models.length === 1 ? "stays" : "stay"} always
           </li>
         )}
         <li>

@@ -14,6 +14,7 @@ import { Menu, type MenuItems } from "../../ui/menu";
 import { PageHead, usePlace } from "../../ui/page";
 import { Empty, Loaded } from "../../ui/status";
 import { type Column, Table } from "../../ui/table";
+import { NUMBER_PX } from "../../ui/table/widths";
 import { Avatar, CopyButton, Copyable, Cut, Tag, Time } from "../../ui/text";
 import { useAct } from "../settings/change";
 import { EditModel, EditVersion, useModelMenu } from "./edit";
@@ -137,7 +138,7 @@ function Versions({ path, model, versions }: { path: string; model: Model; versi
       id: "metric",
       head: metric || "Metric",
       width: 118,
-      least: 84,
+      least: NUMBER_PX,
       num: true,
       small: true,
       cell: ({ checkpoint: { training } }) => (typeof training?.searcherMetric === "number" ? digits(training.searcherMetric) : ""),

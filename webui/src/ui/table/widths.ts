@@ -15,6 +15,8 @@ export interface Wish {
   grows: boolean;
 }
 
+/** Room for any number of four digits, such as -0.003461: one that is cut reads as another. */
+export const NUMBER_PX = 90;
 const NAME = { width: 220, least: 150, most: 420 };
 const LETTER = 7;
 /** Padding of a heading, and the arrow of a sorted one. */
