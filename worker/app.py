@@ -94,7 +94,9 @@ class Worker:
             holder=self._order_feed.holder,
         )
         file = ContactFile(settings.worker_home / CONTACT)
-        self._contact = Contact(lambda: self._order_feed.is_newest(self._acted_on.sequence), file.record)
+        self._contact = Contact(
+            lambda: self._order_feed.is_newest(self._acted_on.sequence), file.record_in_thread
+        )
         artificial = None if settings.worker_gpu else settings.worker_slots
         self._inventory = slots.Inventory(settings.worker_home / "slots.json", artificial)
         self._slots = self._inventory.scan()

@@ -11,6 +11,7 @@ import asyncio
 import math
 import os
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import structlog
@@ -27,10 +28,12 @@ log = structlog.get_logger()
 class Contact:
     """Keeps the file up to date while there is contact."""
 
-    def __init__(self, current: Callable[[], Awaitable[bool]], record: Callable[[float], None]) -> None:
+    def __init__(
+        self, current: Callable[[], Awaitable[bool]], record: Callable[[float], Awaitable[None]]
+    ) -> None:
         """`current` asks whether all orders were acted on. `record` records seconds since boot.
 
-        `current` may take any time.
+        Both may take any time.
         """
         self._is_current = current
         self._record = record
@@ -49,8 +52,8 @@ class Contact:
             checked_at = since_boot()
             if await self._is_current():
                 # The answer only covers the time up to the question.
+                await self._record(checked_at)
                 self._at = checked_at
-                self._record(checked_at)
                 self._renewed.set()
             await asyncio.sleep(RENEW_S)
 
@@ -60,6 +63,12 @@ class ContactFile:
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+        # A thread of its own: others may all be waiting for a slow disk, and then runs would be ended.
+        self._writer = ThreadPoolExecutor(1, "contact")
+
+    async def record_in_thread(self, at: float) -> None:
+        """Record the time of the newest contact. A busy disk may take seconds for it."""
+        await asyncio.get_running_loop().run_in_executor(self._writer, self.record, at)
 
     def record(self, at: float) -> None:
         """Record the time of the newest contact."""

@@ -184,7 +184,7 @@ class Worker(Runs):
         newest = await self.last(subjects.orders(self.id))
         return (newest.position if newest else 0) == self.sequence
 
-    def _note_contact(self, at):
+    async def _note_contact(self, at):
         self.contact_at = at
 
     async def change_slots(self, slots):
