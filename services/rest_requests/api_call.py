@@ -220,10 +220,26 @@ class UserCall(ApiCall):
         """
         return Stream(_encode_pages(pages), call=self, media_type="application/json")
 
+    def answer_in_parts(self, name: str, parts: AsyncIterator[Sequence[Any]], **others: Any) -> Response:
+        """Build a JSON answer with a list, each part of which is made once the client has taken the last."""
+        return Stream(_encode_list(name, parts, others), call=self, media_type="application/json")
+
 
 def encode_line(result: Any) -> bytes:
     """Encode one object of a stream."""
     return msgspec.json.encode({"result": result}) + b"\n"
+
+
+async def _encode_list(
+    name: str, parts: AsyncIterator[Sequence[Any]], others: dict[str, Any]
+) -> AsyncIterator[bytes]:
+    yield msgspec.json.encode({**others, name: []}).removesuffix(b"]}")
+    separator = b""
+    async for part in parts:
+        if part:
+            yield separator + msgspec.json.encode(part)[1:-1]
+            separator = b","
+    yield b"]}"
 
 
 async def _encode_pages(pages: AsyncIterator[Sequence[Any] | bytes]) -> AsyncIterator[bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Annotated, Any
 
 import sqlalchemy as sa
@@ -41,6 +41,8 @@ from services.web.routes import Routes
 
 router = Routes()
 root = Routes()
+PART = 100
+"""Number of checkpoints that are shown at once, each with the configuration of its experiment."""
 ARCHIVES = {"application/gzip": True, "application/x-gtar": True, "application/x-tar": False}
 """Media types of downloads, and whether they are compressed."""
 
@@ -78,8 +80,20 @@ async def _list(call: UserCall, query: CheckpointsQuery, **of: int) -> Response:
     page = await call.catalogue.read(_query(query, **of))
     checkpoints = call.catalogue.state.checkpoints
     records = [checkpoints[uuid] for uuid in page.ids if uuid in checkpoints]
-    shown = await show_all(call, records)
-    return call.answer({"checkpoints": shown, "pagination": page.span.pagination})
+    # Before the answer begins: that they cannot be read still gets its status.
+    validations, pagination = await _validations(call, records), page.span.pagination
+    if len(records) <= PART:
+        shown = await _shown(call, records, validations)
+        return call.answer({"checkpoints": shown, "pagination": pagination})
+    parts = _shown_in_parts(call, records, validations)
+    return call.answer_in_parts("checkpoints", parts, pagination=pagination)
+
+
+async def _shown_in_parts(
+    call: UserCall, records: Sequence[Checkpoint], validations: dict[tuple[int, int], Report]
+) -> AsyncIterator[list[dict[str, Any]]]:
+    for start in range(0, len(records), PART):
+        yield await _shown(call, records[start : start + PART], validations)
 
 
 def _query(query: CheckpointsQuery, **of: int) -> Callable[[sa.Connection], IdPage]:
@@ -90,7 +104,13 @@ def _query(query: CheckpointsQuery, **of: int) -> Callable[[sa.Connection], IdPa
 
 async def show_all(call: UserCall, records: Sequence[Checkpoint]) -> list[dict[str, Any]]:
     """Checkpoints with their validations, without those whose experiment was deleted meanwhile."""
-    validations = await _validations(call, records)
+    return await _shown(call, records, await _validations(call, records))
+
+
+async def _shown(
+    call: UserCall, records: Sequence[Checkpoint], validations: dict[tuple[int, int], Report]
+) -> list[dict[str, Any]]:
+    # Again for each part: what is not used for a while leaves memory.
     await call.catalogue.evicted.load(
         key
         for record in records
@@ -105,10 +125,12 @@ async def show_all(call: UserCall, records: Sequence[Checkpoint]) -> list[dict[s
 
 
 async def _validations(call: UserCall, records: Sequence[Checkpoint]) -> dict[tuple[int, int], Report]:
-    trials = sorted({record.trial_id for record in records})
+    places = {(record.trial_id, record.steps) for record in records}
     validations = {}
-    async for rows in call.peers.reports(trials, VALIDATION, archived=False):
-        validations.update({(row.trial_id, row.steps_completed): row for row in rows})
+    async for rows in call.peers.reports(sorted({id for id, _ in places}), VALIDATION, archived=False):
+        # No others: a trial may have validated a hundred thousand times.
+        by_place = {(row.trial_id, row.steps_completed): row for row in rows}
+        validations.update({place: row for place, row in by_place.items() if place in places})
     return validations
 
 

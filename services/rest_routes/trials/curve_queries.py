@@ -20,6 +20,10 @@ MAX_POINTS = 10_000
 """Maximum number of points of a curve, and of one answer of the metrics service."""
 
 
+MAX_VALUES = 1_000_000
+"""Maximum number of values in one answer of the gateway, which holds them all, some hundred bytes each."""
+
+
 class Curve(msgspec.Struct, frozen=True):
     """One trial's reports of some metrics in one group."""
 
@@ -59,8 +63,12 @@ class WindowQuery(QueryModel):
 
 
 async def fetch_curves(peers: Peers, trial_ids: list[int], selection: CurveSelection) -> list[Curve]:
-    """Curves by trial and group. Raises `Refused` while the metrics service is unavailable."""
+    """Curves by trial and group.
+
+    Raises `Refused` while the metrics service is unavailable, and for more than `MAX_VALUES`.
+    """
     curves: list[Curve] = []
+    values = 0
     points = selection.limit if selection.nearest is None else 1
     for some in split_ids(trial_ids, max(1, MAX_POINTS // (points * max(1, len(selection.names))))):
         query = queries.Series(
@@ -72,7 +80,14 @@ async def fetch_curves(peers: Peers, trial_ids: list[int], selection: CurveSelec
             limit=selection.limit,
             nearest=selection.nearest,
         )
-        curves += msgspec.convert(await peers.query(query), list[Curve])
+        fresh = msgspec.convert(await peers.query(query), list[Curve])
+        values += sum(len(curve.points) for curve in fresh) * len(selection.names)
+        if values > MAX_VALUES:
+            raise invalid(
+                f"these curves have more than {MAX_VALUES:,} values: ask for fewer trials or metrics, or for "
+                "fewer points with maxDatapoints"
+            )
+        curves += fresh
     return curves
 
 

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from det_contracts.commands import ReportTrialSource
 from det_contracts.problems import invalid, not_found
 from services.catalogue.domain.state import TrialSource, source_key
+from services.catalogue.single_reports import MAX_ANSWERS
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.body import Body
 from services.rest_routes.checkpoints.models import find_version
@@ -131,14 +132,15 @@ def _visible(call: UserCall, sources: Sequence[TrialSource]) -> list[TrialSource
 
 
 async def _reports(call: UserCall, trial_ids: list[int]) -> dict[int, list[dict[str, Any]]]:
-    """Reports of trials, at most `MAX_REPORTS` together."""
+    """Reports of trials, at most `MAX_REPORTS` together, and `MAX_ANSWERS` if they are large."""
     reports_by_trial: dict[int, list[dict[str, Any]]] = {id: [] for id in trial_ids}
-    count = 0
+    count = answers = 0
     async for rows in call.peers.reports(trial_ids, None, archived=False):
         for row in rows[: MAX_REPORTS - count]:
             reports_by_trial[row.trial_id].append(present_report(row))
         count += len(rows)
-        if count >= MAX_REPORTS:
+        answers += 1
+        if count >= MAX_REPORTS or answers == MAX_ANSWERS:
             break
     return reports_by_trial
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from det_contracts.problems import invalid
 from services.catalogue.domain import Checkpoint, Trial
 from services.catalogue.peers import Report
 from services.catalogue.single_reports import report_count, report_window, too_many
@@ -21,6 +22,8 @@ FILTERS = ("ALL", "CHECKPOINT", "VALIDATION", "CHECKPOINT_OR_VALIDATION")
 BATCHES = ("", "batches", "total_batches", "totalBatches")
 MAX_BYTES = 32 * 1024 * 1024
 """Size as JSON of the reports in one answer that is ordered by a metric."""
+MAX_SORTED = 500_000
+"""Number of reports that are ordered by a metric, which is done here."""
 Workload = dict[str, object]
 
 
@@ -121,6 +124,11 @@ async def _by_metric(
             others.append((row.steps_completed, row.id))
         else:
             ranked.append((value, row.steps_completed, row.id))
+        if len(ranked) + len(others) > MAX_SORTED:
+            raise invalid(
+                f"trial {trial.id} has more than {MAX_SORTED:,} such reports, which is too many to sort by "
+                f"a metric: sort by batches, or export them from /api/v1/trials/{trial.id}/metrics/export"
+            )
     others += [(checkpoint.steps, checkpoint) for checkpoint in checkpoints]
     ranked.sort(key=lambda entry: entry[:2], reverse=window.descending)
     others.sort(key=lambda entry: entry[0], reverse=window.descending)
