@@ -7,8 +7,8 @@ import hashlib
 import hmac
 import math
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from typing import Annotated, Any
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import structlog
@@ -28,15 +28,18 @@ from services.kit.idempotency import earlier_result
 from services.people import sessions, tokens, users
 from services.people.domain import User
 from services.rest_requests.backend import Backend
-from services.rest_requests.streaming import Stream
+from services.rest_requests.streaming import Stream, prefetch_first
 from services.web import errors
 
+E = TypeVar("E")
 COOKIE = "auth"
 PRETTY_OFF = ("0", "false")
 """Values of the query parameter `pretty` that turn it off."""
 MAX_KEY_LENGTH = 255
 FOR_READING = "this API token is for reading only; make one with the scope 'all'"
 ALLOCATION_TOKEN_HEADER = "grpc-metadata-x-allocation-token"  # noqa: S105 - the name of a header
+PART = 100
+"""Entries of a list that are made at once: an experiment or a checkpoint has its whole configuration."""
 log = structlog.get_logger()
 
 
@@ -220,9 +223,23 @@ class UserCall(ApiCall):
         """
         return Stream(_encode_pages(pages), call=self, media_type="application/json")
 
-    def answer_in_parts(self, name: str, parts: AsyncIterator[Sequence[Any]], **others: Any) -> Response:
-        """Build a JSON answer with a list, each part of which is made once the client has taken the last."""
-        return Stream(_encode_list(name, parts, others), call=self, media_type="application/json")
+    async def answer_list(
+        self,
+        name: str,
+        entries: Sequence[E],
+        show: Callable[[Sequence[E]], Awaitable[list[Any]]],
+        pagination: dict[str, int],
+    ) -> Response:
+        """Build a JSON answer with a page of a list. `show` returns entries as they are in the answer.
+
+        Of a long page, each part is made once the client has taken the one before.
+        """
+        if len(entries) <= PART:
+            return self.answer({name: await show(entries), "pagination": pagination})
+        parts = (await show(entries[start : start + PART]) for start in range(0, len(entries), PART))
+        # A failure of the first part still gets its status.
+        content = _encode_list(name, await prefetch_first(parts), pagination)
+        return Stream(content, call=self, media_type="application/json")
 
 
 def encode_line(result: Any) -> bytes:
@@ -231,15 +248,19 @@ def encode_line(result: Any) -> bytes:
 
 
 async def _encode_list(
-    name: str, parts: AsyncIterator[Sequence[Any]], others: dict[str, Any]
+    name: str, parts: AsyncIterator[list[Any]], pagination: dict[str, int]
 ) -> AsyncIterator[bytes]:
-    yield msgspec.json.encode({**others, name: []}).removesuffix(b"]}")
-    separator = b""
-    async for part in parts:
-        if part:
-            yield separator + msgspec.json.encode(part)[1:-1]
-            separator = b","
-    yield b"]}"
+    try:
+        yield msgspec.json.encode({"pagination": pagination, name: []}).removesuffix(b"]}")
+        separator = b""
+        async for part in parts:
+            if part:
+                yield separator + msgspec.json.encode(part)[1:-1]
+                separator = b","
+        yield b"]}"
+    finally:
+        if isinstance(parts, AsyncGenerator):
+            await parts.aclose()
 
 
 async def _encode_pages(pages: AsyncIterator[Sequence[Any] | bytes]) -> AsyncIterator[bytes]:

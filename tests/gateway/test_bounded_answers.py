@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from det_contracts import queries
 from services.catalogue.peers import Report
+from services.rest_requests import api_call
 from services.rest_routes.checkpoints import checkpoints
 from services.rest_routes.trials import curve_queries, trial_sources, workloads
 from tests.gateway import stories as story
@@ -101,21 +103,51 @@ def test_curves_of_too_many_values_are_refused(trial, monkeypatch):
     assert "maxDatapoints" in refusal
 
 
-def test_a_long_list_of_checkpoints_is_made_part_by_part(trial, monkeypatch):
-    trial.apply(*(story.stored(1, f"u-{steps}", steps) for steps in range(12)))
-    path = "/api/v1/trials/1/checkpoints"
-    whole = trial.get(path)
-    assert len(whole["checkpoints"]) == 12
-    for part in (1, 5, 11):
-        monkeypatch.setattr(checkpoints, "PART", part)
-        assert trial.get(path) == whole
-        assert trial.get(path, limit=7, offset=2)["checkpoints"] == whole["checkpoints"][2:9]
+def test_a_long_page_is_made_part_by_part(trial, monkeypatch):
+    trial.apply(
+        *(story.stored(1, f"u-{steps}", steps) for steps in range(5)), story.created(2), story.created(3)
+    )
+    pages = {
+        "/api/v1/trials/1/checkpoints": ("checkpoints", 5),
+        "/api/v1/experiments/1/checkpoints": ("checkpoints", 5),
+        "/api/v1/experiments/1/trials": ("trials", 2),
+        "/api/v1/experiments": ("experiments", 3),
+    }
 
-    async def first_part():
-        parts = checkpoints._shown_in_parts(SimpleNamespace(catalogue=trial.catalogue), listed, {})
-        part = await anext(parts)
-        await parts.aclose()
-        return part
+    def answered(path, **params):
+        answer = trial.get(path, **params)
+        for entry in answer[pages[path][0]]:
+            # It differs from one answer to the next.
+            entry.pop("duration", None)
+        return answer
 
-    listed = [trial.catalogue.checkpoint(f"u-{steps}") for steps in range(12)]
-    assert len(trial.run(first_part())) == 11
+    whole = {path: answered(path) for path in pages}
+    assert {path: len(whole[path][name]) for path, (name, _) in pages.items()} == {
+        path: count for path, (_, count) in pages.items()
+    }
+    for part in (1, 2, 4):
+        monkeypatch.setattr(api_call, "PART", part)
+        assert {path: answered(path) for path in pages} == whole
+        for path, (name, _) in pages.items():
+            assert answered(path, limit=2, offset=1)[name] == whole[path][name][1:3]
+
+
+def test_no_part_is_made_before_the_last_is_taken(monkeypatch):
+    monkeypatch.setattr(api_call, "PART", 2)
+    made = []
+
+    async def show(some):
+        made.append(list(some))
+        return list(some)
+
+    async def work():
+        answer = await api_call.UserCall.answer_list(SimpleNamespace(), "numbers", [1, 2, 3, 4, 5], show, {})
+        sent = answer.body_iterator
+        assert made == [[1, 2]]
+        body = await anext(sent) + await anext(sent)
+        assert made == [[1, 2]]
+        async for part in sent:
+            body += part
+        return msgspec.json.decode(body)
+
+    assert asyncio.run(work()) == {"pagination": {}, "numbers": [1, 2, 3, 4, 5]}

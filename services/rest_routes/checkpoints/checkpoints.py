@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import sqlalchemy as sa
@@ -41,8 +41,6 @@ from services.web.routes import Routes
 
 router = Routes()
 root = Routes()
-PART = 100
-"""Number of checkpoints that are shown at once, each with the configuration of its experiment."""
 ARCHIVES = {"application/gzip": True, "application/x-gtar": True, "application/x-tar": False}
 """Media types of downloads, and whether they are compressed."""
 
@@ -80,20 +78,12 @@ async def _list(call: UserCall, query: CheckpointsQuery, **of: int) -> Response:
     page = await call.catalogue.read(_query(query, **of))
     checkpoints = call.catalogue.state.checkpoints
     records = [checkpoints[uuid] for uuid in page.ids if uuid in checkpoints]
-    # Before the answer begins: that they cannot be read still gets its status.
-    validations, pagination = await _validations(call, records), page.span.pagination
-    if len(records) <= PART:
-        shown = await _shown(call, records, validations)
-        return call.answer({"checkpoints": shown, "pagination": pagination})
-    parts = _shown_in_parts(call, records, validations)
-    return call.answer_in_parts("checkpoints", parts, pagination=pagination)
+    validations = await _validations(call, records)
 
+    async def show(some: Sequence[Checkpoint]) -> list[dict[str, Any]]:
+        return await _shown(call, some, validations)
 
-async def _shown_in_parts(
-    call: UserCall, records: Sequence[Checkpoint], validations: dict[tuple[int, int], Report]
-) -> AsyncIterator[list[dict[str, Any]]]:
-    for start in range(0, len(records), PART):
-        yield await _shown(call, records[start : start + PART], validations)
+    return await call.answer_list("checkpoints", records, show, page.span.pagination)
 
 
 def _query(query: CheckpointsQuery, **of: int) -> Callable[[sa.Connection], IdPage]:

@@ -148,27 +148,34 @@ async def list_experiments(call: Authenticated, query: FromQuery[ExperimentsQuer
         page = await call.catalogue.read(
             lambda connection: listing.experiment_page(connection, experiment_filter, sort, window)
         )
+
+    async def show_page(ids: Sequence[int]) -> list[dict[str, Any]]:
+        return await _show_all(call, ids, lean=query.lean)
+
+    return await call.answer_list("experiments", page.ids, show_page, page.span.pagination)
+
+
+async def _show_all(call: UserCall, ids: Sequence[int], *, lean: bool) -> list[dict[str, Any]]:
     state = call.catalogue.state
     experiments = state.experiments
     progress = await call.peers.progress(
-        [id for id in page.ids if id in experiments and not experiments[id].ended_at]
+        [id for id in ids if id in experiments and not experiments[id].ended_at]
     )
-    unable = await unable_to_start(call, [experiments[id] for id in page.ids if id in experiments])
-    trials = await load_for_display(call, page.ids, query.lean)
+    unable = await unable_to_start(call, [experiments[id] for id in ids if id in experiments])
+    trials = await load_for_display(call, ids, lean)
     # Some may have been deleted since the list was read.
-    records = [experiments[id] for id in page.ids if id in experiments]
-    shown = [
+    records = [experiments[id] for id in ids if id in experiments]
+    return [
         experiment(
             record,
             state,
             trials[record.id],
             progress=progress.get(record.id),
             can_start=record.id not in unable,
-            lean=query.lean,
+            lean=lean,
         )
         for record in records
     ]
-    return call.answer({"experiments": shown, "pagination": page.span.pagination})
 
 
 def _filter(call: UserCall, query: ExperimentsQuery) -> ExperimentFilter:

@@ -43,12 +43,14 @@ async def of_experiment(call: Authenticated, experiment_id: int, query: FromQuer
             connection, experiment_id, states, sort, window, smaller_is_better=smaller
         )
     )
-    # No more than the page, of an experiment that is not in memory, either.
-    page = await call.catalogue.evicted.fetch_trials(id_page.ids)
-    shown = await show(call, [page.trials[id] for id in id_page.ids if id in page.trials], page)
-    if query.lean:
-        shown = [{**shown_trial, "summaryMetrics": {}} for shown_trial in shown]
-    return call.answer({"trials": shown, "pagination": id_page.span.pagination})
+
+    async def show_page(ids: Sequence[int]) -> list[dict[str, Any]]:
+        # No more than these, of an experiment that is not in memory, either.
+        page = await call.catalogue.evicted.fetch_trials(ids)
+        shown = await show(call, [page.trials[id] for id in ids if id in page.trials], page)
+        return [{**shown_trial, "summaryMetrics": {}} for shown_trial in shown] if query.lean else shown
+
+    return await call.answer_list("trials", id_page.ids, show_page, id_page.span.pagination)
 
 
 async def show(call: UserCall, records: Sequence[Trial], of: State | None = None) -> list[dict[str, Any]]:
