@@ -20,7 +20,7 @@ def report(id, trial_id=1, steps=None):
     return Report(id, trial_id, 1, "validation", id if steps is None else steps, float(id), {"loss": 0.5})
 
 
-class Told:
+class ReadPeers:
     """A trial's reports, page by page, and how many pages were read."""
 
     def __init__(self, pages):
@@ -34,18 +34,18 @@ class Told:
 
 
 def test_a_list_of_checkpoints_holds_no_validations_but_theirs():
-    told = Told([[report(100 * page + n) for n in range(100)] for page in range(50)])
+    peers = ReadPeers([[report(100 * page + n) for n in range(100)] for page in range(50)])
     listed = [SimpleNamespace(trial_id=1, steps=steps) for steps in (7, 4321, 10**6)]
-    call = SimpleNamespace(peers=told)
+    call = SimpleNamespace(peers=peers)
     validations = asyncio.run(checkpoints._validations(call, listed))
     assert {place: row.id for place, row in validations.items()} == {(1, 7): 7, (1, 4321): 4321}
-    assert told.read == 50
+    assert peers.read == 50
 
 
 def test_of_trials_that_use_a_checkpoint_as_many_large_reports_are_read_as_fit():
-    told = Told([[report(n)] for n in range(1000)])
-    reports = asyncio.run(trial_sources._reports(SimpleNamespace(peers=told), [1]))
-    assert len(reports[1]) == told.read == trial_sources.MAX_ANSWERS
+    peers = ReadPeers([[report(n)] for n in range(1000)])
+    reports = asyncio.run(trial_sources._reports(SimpleNamespace(peers=peers), [1]))
+    assert len(reports[1]) == peers.read == trial_sources.MAX_ANSWERS
 
 
 def rows(count):
