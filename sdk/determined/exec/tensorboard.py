@@ -27,6 +27,7 @@ from det_contracts.roots import Roots
 from determined.core._tensorboard import stored_under
 from determined.exec import _serving, _tensorboard_server
 from determined.exec._serving import Served
+from determined.exec._tensorboard_assets import leads_elsewhere
 from determined.launch import _child
 from determined.launch._node import stop
 from determined.storage import StorageManager
@@ -64,11 +65,17 @@ class Source:
             with tempfile.TemporaryDirectory(dir=self._scratch) as scratch:
                 self._manager.download(self._stored, scratch, lambda name: name in grown)
                 for name in grown:
-                    target = self._folder / name
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    (pathlib.Path(scratch) / name).replace(target)
+                    self._show(pathlib.Path(scratch) / name, name)
             self._sizes.update({name: stored[name] for name in grown})
         return len(grown)
+
+    def _show(self, copy: pathlib.Path, name: str) -> None:
+        if reason := leads_elsewhere(copy):
+            logger.warning("%s/%s is not shown: %s", self._stored, name, reason)
+            return
+        target = self._folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        copy.replace(target)
 
 
 def sources(

@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import stat
+from collections.abc import Callable
 from functools import partial
 
 from determined.storage.listing import Resources
@@ -16,10 +17,14 @@ PARALLEL_FILES = 4
 _STEP_BYTES = 32 << 20
 _CHUNK_BYTES = 1 << 20
 _NOT_IN_THE_KERNEL = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
+Opener = Callable[[str, int], int]
+"""Opens a file, as for `open`."""
 
 
-def copy_tree(src: pathlib.Path, dst: pathlib.Path, names: Resources, meter: Meter) -> None:
-    """Copy `names` from `src` to `dst`, preserving modification times."""
+def copy_tree(
+    src: pathlib.Path, dst: pathlib.Path, names: Resources, meter: Meter, opener: Opener | None = None
+) -> None:
+    """Copy `names` from `src`, which `opener` opens, to `dst`, preserving modification times."""
     dst.mkdir(parents=True, exist_ok=True)
     directories = sorted(name for name in names if name.endswith("/"))
     files = sorted(names.keys() - set(directories))
@@ -27,7 +32,7 @@ def copy_tree(src: pathlib.Path, dst: pathlib.Path, names: Resources, meter: Met
         (dst / name).mkdir(parents=True, exist_ok=True)
 
     def copy(name: str) -> None:
-        copy_file(src / name, dst / name, dst / partial_name(name, names), meter)
+        copy_file(src / name, dst / name, dst / partial_name(name, names), meter, opener)
 
     run_all((partial(copy, name) for name in files), min(PARALLEL_FILES, len(files)))
     # Last and deepest first: creating a file changes the time of its directory.
@@ -35,10 +40,16 @@ def copy_tree(src: pathlib.Path, dst: pathlib.Path, names: Resources, meter: Met
         shutil.copystat(src / name, dst / name)
 
 
-def copy_file(src: pathlib.Path, dst: pathlib.Path, arriving: pathlib.Path, meter: Meter) -> None:
+def copy_file(
+    src: pathlib.Path,
+    dst: pathlib.Path,
+    arriving: pathlib.Path,
+    meter: Meter,
+    opener: Opener | None = None,
+) -> None:
     """Copy one file via `arriving`. The final name appears only once the file is complete."""
     try:
-        with open(src, "rb", buffering=0) as source:
+        with open(src, "rb", buffering=0, opener=opener) as source:
             target = PartialFile(dst, arriving)
             try:
                 _copy(source.fileno(), target, meter)

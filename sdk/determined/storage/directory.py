@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from determined import errors
 from determined.storage import globs as _globs
 from determined.storage.base import StorageManager
-from determined.storage.copying import copy_tree
+from determined.storage.copying import Opener, copy_tree
 from determined.storage.free_space import check_room
 from determined.storage.listing import Resources, Selector, choose, list_directory, local_path, only
 from determined.storage.progress import Meter, Progress
@@ -106,7 +106,12 @@ class SharedFSStorageManager(StorageManager):
         path = self._existing(src)
         names = choose(self.list_resources(src), selector)
         if names or selector is None:
-            copy_tree(path, pathlib.Path(dst), names, Meter(sum(names.values()), progress))
+            meter = Meter(sum(names.values()), progress)
+            copy_tree(path, pathlib.Path(dst), names, meter, self._opener(path))
+
+    def _opener(self, path: pathlib.Path) -> Opener | None:
+        """How the files of what is stored at `path` are opened; None: as usual."""
+        return None
 
     def list_resources(self, src: str) -> Resources:
         return list_directory(self._existing(src))

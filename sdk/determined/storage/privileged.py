@@ -3,18 +3,21 @@
 They have more rights than the author of a storage configuration.
 
 A directory is used only below the storage roots announced by the worker. No symbolic link on the path of a
-deletion is followed, not even one created concurrently. Linux only, like the tasks.
+deletion is followed, and none out of what is copied, not even one created concurrently. Linux only, like the
+tasks.
 """
 
 import contextlib
 import os
 import pathlib
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from det_contracts.roots import Roots, contains_path
+from det_contracts.roots import OutsideRoots, Roots, contains_path
 from determined.storage.base import StorageManager
 from determined.storage.build import build
+from determined.storage.copying import Opener
 from determined.storage.directory import SharedFSStorageManager
 from determined.storage.listing import Resources, inside
 
@@ -49,6 +52,24 @@ class FencedDirectory(SharedFSStorageManager):
         folder = self._roots.check_tree(os.path.realpath(self.base_path / inside(src)))
         resources = super().list_resources(src)
         return {name: size for name, size in resources.items() if contains_path(folder, _real(folder, name))}
+
+    def _opener(self, path: pathlib.Path) -> Opener:
+        folder = self._roots.check_tree(os.path.realpath(path))
+        return lambda file, flags: _open_within(folder, os.path.realpath(file), flags)
+
+
+def _open_within(folder: str, real: str, flags: int) -> int:
+    """Open a file by its resolved path. Its author may have changed it since it was listed and resolved."""
+    if not contains_path(folder, real):
+        raise OutsideRoots(f"{real} is outside of {folder}")
+    where, name = os.path.split(real)
+    with _opened(where) as held:
+        # A pipe would be waited for without end.
+        file = os.open(os.path.join(held, name), flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OutsideRoots(f"{real} is not a regular file")
+    return file
 
 
 def _real(folder: str, name: str) -> str:

@@ -1,6 +1,7 @@
 """What the platform's own tasks delete and read: nothing outside of the roots, and through no link."""
 
 import json
+import os
 import sys
 from types import SimpleNamespace
 
@@ -163,6 +164,40 @@ def test_what_links_show_of_other_places_is_not_listed(home, roots):
         name for name in names if not name.endswith("/")
     }
     assert not (home / "back" / "key").exists()
+
+
+def link_to_a_file(inner, other):
+    (inner / "more.pt").unlink()
+    (inner / "more.pt").symlink_to(other / "more.pt")
+
+
+def link_to_a_folder(inner, other):
+    inner.rename(inner.with_name("moved"))
+    inner.symlink_to(other)
+
+
+def pipe(inner, other):
+    (inner / "more.pt").unlink()
+    os.mkfifo(inner / "more.pt")
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("swap", [link_to_a_file, link_to_a_folder, pipe])
+def test_what_becomes_a_link_while_it_is_copied_is_not_followed(home, roots, swap):
+    """Its author can change it at any moment, and whoever copies it may read what its author may not."""
+    manager = fenced({"type": "shared_fs", "host_path": str(home / "checkpoints")}, Roots(**roots))
+    inner, other = home / "checkpoints" / UUID / "inner", home / "elsewhere" / UUID
+    (other / "data").rename(other / "more.pt")
+
+    def choose(name):
+        # Called between the list and the copies.
+        if name == "inner/more.pt":
+            swap(inner, other)
+        return True
+
+    with pytest.raises((OutsideRoots, OSError)):
+        manager.download(UUID, home / "back", choose)
+    assert all(path.read_text() == "weights" for path in (home / "back").rglob("*") if path.is_file())
 
 
 def test_a_storage_outside_is_refused_with_what_to_do(home):
