@@ -14,6 +14,15 @@ def started(pid: int) -> int | None:
     return None if fields is None else int(fields[19])
 
 
+def unread_status(pid: int) -> int | None:
+    """Return the status, as of `waitpid`, of a process that has ended and that nobody has waited for.
+
+    None for others, and where only its first thread has ended.
+    """
+    fields = _fields(pid)
+    return int(fields[49]) if fields is not None and _has_ended(fields) else None
+
+
 def descendants(ancestor: int, session: int) -> set[int]:
     """Return live processes below `ancestor` or in `session`."""
     children: dict[int, list[int]] = {}
@@ -77,12 +86,22 @@ def die_with_parent(parent: int = 0) -> None:
 
 
 def _stat(pid: int) -> list[bytes] | None:
+    """Return the fields of a process; None if it is gone or a zombie."""
+    fields = _fields(pid)
+    return None if fields is None or _has_ended(fields) else fields
+
+
+def _has_ended(fields: list[bytes]) -> bool:
+    # A process whose first thread has ended looks like a zombie, and its other threads go on.
+    return fields[0] in (b"Z", b"X") and int(fields[17]) <= 1
+
+
+def _fields(pid: int) -> list[bytes] | None:
     """Return the fields of /proc/PID/stat from the state on: state, parent, group, session, ..."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             # The second field is the program's name in parentheses, which may itself hold spaces and
             # parentheses.
-            fields = file.read().rpartition(b")")[2].split()
+            return file.read().rpartition(b")")[2].split() or None
     except OSError:
         return None
-    return None if fields[0] in (b"Z", b"X") else fields

@@ -11,6 +11,7 @@ import pytest
 
 from services.kit import host_processes
 from services.kit.since_boot import since_boot
+from tests.fixtures.other_users import open_folder
 from worker import process
 from worker.last_contact import ContactFile
 from worker.shim.command import OOM_SCORE
@@ -256,18 +257,21 @@ MULTIPLIES = {
 }
 
 
+@pytest.fixture
+def signs():
+    """A folder in which every user can write. Other runs of pytest close their common one as they start."""
+    with open_folder("signs-") as folder:
+        folder.chmod(0o777)
+        yield folder
+
+
 @pytest.mark.parametrize("how", ["ends", "killed"])
 @pytest.mark.parametrize("script", MULTIPLIES.values(), ids=MULTIPLIES)
-def test_what_multiplies_ends_with_its_run(runs, tmp_path, script, how):
+def test_what_multiplies_ends_with_its_run(runs, signs, script, how):
     """A process that forks the next and ends is gone before a list of all processes is complete."""
     if os.geteuid() == 0:
         script = "os.setuid(64003)\n" + script
-    tmp_path.chmod(0o755)
-    for above in tmp_path.parents[:3]:
-        above.chmod(0o755)
-    sign = tmp_path / "signs" / "sign"
-    sign.parent.mkdir()
-    sign.parent.chmod(0o777)
+    sign = signs / "sign"
     wait = "while True: time.sleep(1)" if how == "killed" else "pass"
     code = f"{CHAIN}\nif os.fork() == 0:\n" + "".join(f"    {line}\n" for line in script.splitlines())
     code += f"while not os.path.exists(sys.argv[1]): time.sleep(0.01)\nprint('on', flush=True)\n{wait}"

@@ -9,7 +9,7 @@ import signal
 import time
 from functools import cache
 
-from services.kit.host_processes import children, descendants, send
+from services.kit.host_processes import children, descendants, send, unread_status
 from worker.shim.control_group import ControlGroups
 from worker.shim.lines import LineSplitter
 from worker.shim.pace import LINE_BYTES
@@ -158,6 +158,17 @@ class Command:
         except ChildProcessError:
             return False
 
+    def end_if_held(self) -> None:
+        """Take the status of a command that has ended, but is kept from this process by one that traces it.
+
+        The kernel tells a debugger first. One in another run of the same user could otherwise hold this run.
+        """
+        status = unread_status(self.pid)
+        # Again after the look: it may have ended since the signal that was handled last.
+        self.reap()
+        if self.status is None:
+            self.status = status
+
     def clean_up(self) -> bool:
         """One step of ending what the command left behind.
 
@@ -178,8 +189,11 @@ class Command:
             self._terminated |= left
             return False
         self._chase(left)
-        self.escaped = now >= self._kill_at + GIVE_UP_S
-        return self.escaped
+        gives_up = now >= self._kill_at + GIVE_UP_S
+        # Some kernels list no children. What is listed, has ended and cannot be waited for, a debugger holds.
+        held = [unread_status(pid) is not None for pid in children()]
+        self.escaped = gives_up and not (held and all(held))
+        return gives_up
 
     def _chase(self, left: set[int]) -> None:
         """Kill processes that may multiply faster than they can be listed.

@@ -145,6 +145,8 @@ class Shim:
                     self._handle_signals(command)
                 else:
                     self._pace.spend(command.pump(fd, self._spool))
+            if command.killed and command.status is None:
+                command.end_if_held()
             if command.status is None:
                 continue
             if end is not None:
@@ -162,7 +164,7 @@ class Shim:
         poll = select.poll()
         for fd in (self._wake, *(() if pause_s else command.outputs)):
             poll.register(fd, select.POLLIN)
-        waits = [TICK_MS] if command.status is not None else []
+        waits = [TICK_MS] if command.killed or command.status is not None else []
         waits += [FENCE_TICK_MS] if self._fence is not None else []
         waits += [int(pause_s * 1000) + 1] if pause_s else []
         return [fd for fd, _ in poll.poll(min(waits, default=None))]
