@@ -169,6 +169,7 @@ class Worker:
         await self._register(self._slots, [id for id in self._runs.running if id not in lost])
         for run in runs:
             self._runs.start_run(run)
+        self._runs.remove_set_aside()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._presence.send_heartbeats(self._connection.publish))
             tasks.create_task(self._contact.run_forever())

@@ -249,11 +249,18 @@ class Preparer:
         self._user_folders.clear(allocation_id)
 
     def remove_all_except(self, allocations: Collection[str]) -> None:
-        """Remove what is left of tasks that this worker no longer knows."""
+        """Remove what is left of tasks that this worker no longer knows, but for their files.
+
+        Those are only set aside, because a worker that waited for their end would be taken for lost.
+        """
         self._groups.remove_all_except(allocations)
         if self._containers is not None:
             self._containers.remove_all_except(allocations)
-        self._user_folders.remove_all_except(allocations)
+        self._user_folders.set_aside_all_except(allocations)
+
+    def remove_set_aside(self) -> None:
+        """Remove the files of tasks that this worker no longer knows."""
+        self._user_folders.remove_set_aside()
 
     def _decrypted(self, briefing: Briefing) -> Briefing:
         """The briefing with its secrets decrypted. Raises `CannotOpen`."""

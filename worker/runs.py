@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import structlog
@@ -55,6 +55,9 @@ class Runs:
         self._orders_current = current
         self._offered = offered
         self._tracer = tracer
+        # One at a time, and apart from all other work: a task may leave millions of files, and without a free
+        # thread nothing would be started or killed here.
+        self._removals = ThreadPoolExecutor(1, "removals")
         self._declined: set[str] = set()
         self.running: dict[str, Run] = {}
         """By allocation id."""
@@ -153,9 +156,7 @@ class Runs:
     def start_run(self, run: Run) -> None:
         """Carry a run out in the background."""
         used_ports = {port for other in self.running.values() if other is not run for port in other.ports()}
-        task = asyncio.create_task(self._execute(run, used_ports))
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+        self._begin(self._execute(run, used_ports))
 
     async def _execute(self, run: Run, used_ports: set[int]) -> None:
         try:
@@ -168,7 +169,7 @@ class Runs:
             run.done.set()
         # Clear now: it may hold much space, and nothing looks at it again.
         if self._preparer.has_files(run.id):
-            await asyncio.to_thread(self._preparer.clear, run.id)
+            await self._remove(self._preparer.clear, run.id)
         self._remove_if_over(run.id)
 
     async def _wait_for_turn(self, run: Run) -> None:
@@ -190,17 +191,23 @@ class Runs:
         if run is not None and run.done.is_set() and run.order.over:
             del self.running[allocation_id]
             # In the background: other runs are waiting to start.
-            removal = asyncio.create_task(_remove(run.folder))
-            self.tasks.add(removal)
-            removal.add_done_callback(self.tasks.discard)
+            self._begin(self._remove(workdir.remove, run.folder))
+
+    def remove_set_aside(self) -> None:
+        """Begin to remove files that an earlier process of this worker has left."""
+        self._begin(self._remove(self._preparer.remove_set_aside))
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def _remove(self, remove: Callable[..., None], *what: object) -> None:
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._removals, remove, *what)
+        except OSError as error:
+            log.error("folder.not_removed", what=[str(one) for one in what], error=str(error))
 
     def lost_slots_reason(self) -> str:
         """The reason for ending a run whose slots are no longer offered."""
         return f"worker {self._id} lost slots that it ran on"
-
-
-async def _remove(folder: Path) -> None:
-    try:
-        await asyncio.to_thread(workdir.remove, folder)
-    except OSError as error:
-        log.error("folder.not_removed", folder=str(folder), error=str(error))

@@ -8,7 +8,7 @@ from pathlib import Path
 import structlog
 
 from services.kit.host_processes import all_pids
-from worker.workdir import remove
+from worker.workdir import remove_of_another
 
 FOLDER = Path("/dev/shm")  # noqa: S108 - what is there is removed by its owner, and not used
 SEGMENTS = Path("/proc/sysvipc/shm")
@@ -26,7 +26,8 @@ def free(uid: int) -> None:
     for path in files:
         try:
             # A user's own files: as root, with no link followed.
-            remove(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+            is_folder = path.is_dir() and not path.is_symlink()
+            remove_of_another(path) if is_folder else path.unlink(missing_ok=True)
         except OSError as error:
             log.warning("shared_memory.left", path=str(path), error=str(error))
     libc = ctypes.CDLL(None)

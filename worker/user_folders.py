@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import os
 import stat
+import uuid
 from collections.abc import Collection
 from pathlib import Path
 
 from worker import shared_memory
 from worker.account import Account
-from worker.workdir import remove
+from worker.workdir import remove_of_another
 
 NAME_LENGTH = 12
 """Number of characters of the worker's instance id that name its folder: paths must stay short."""
+SET_ASIDE = "removed-"
+"""Beginning of the names of folders that belong to no task any more."""
 
 
 class UserFolders:
@@ -46,17 +49,22 @@ class UserFolders:
         if self.folder_of(allocation_id).exists():
             _clear(self.folder_of(allocation_id))
 
-    def remove_all_except(self, allocations: Collection[str]) -> None:
-        """Remove what is left of tasks that are no longer known."""
+    def set_aside_all_except(self, allocations: Collection[str]) -> None:
+        """Rename, at once, what is left of tasks that are no longer known. See `remove_set_aside`."""
         if self.folder.is_dir():
             for path in self.folder.iterdir():
                 if path.name not in allocations:
-                    _clear(path)
+                    path.rename(path.with_name(f"{SET_ASIDE}{uuid.uuid4().hex}"))
+
+    def remove_set_aside(self) -> None:
+        """Remove what was set aside, which takes as long as there are files."""
+        for path in self.folder.glob(f"{SET_ASIDE}*"):
+            _clear(path)
 
 
 def _clear(task_folder: Path) -> None:
     uid = task_folder.lstat().st_uid
-    remove(task_folder)
+    remove_of_another(task_folder)
     # A folder that was not handed over yet is root's.
     if uid:
         shared_memory.free(uid)

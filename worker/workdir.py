@@ -7,12 +7,16 @@ section 3, step 1).
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
+import itertools
 import os
 import shutil
 import subprocess
 import tarfile
+import uuid
 import zlib
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
@@ -22,6 +26,7 @@ MAX_MEMBERS = 200_000
 MAX_DEPTH = 200
 """Maximum nesting of folders: code that walks them recurses once per level."""
 CHUNK_BYTES = 1024 * 1024
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class BadContext(ValueError):
@@ -86,6 +91,62 @@ def remove(folder: Path) -> None:
         subprocess.run([program, *words[1:], "--", str(folder)], check=False, capture_output=True)
     if folder.exists():
         raise OSError(f"{folder} cannot be removed; remove it by hand")
+
+
+def remove_of_another(folder: Path) -> None:
+    """As root, delete a directory tree of another user, even while that user's processes fill it again.
+
+    Whoever owns a directory, and has it open, can add to it as fast as it is emptied. So each becomes root's
+    before it is listed, and nothing more comes. Those below it are moved up, so that no depth matters.
+    """
+    held = os.open(folder, _FOLDER)
+    try:
+        os.fchown(held, 0, 0)
+        os.fchmod(held, 0o700)
+        numbers = itertools.count()
+        # A listing may skip entries if others are removed meanwhile.
+        while _remove_listed(held, numbers):
+            continue
+    except OSError as error:
+        raise OSError(f"{folder} cannot be removed: {error}; remove it by hand") from error
+    finally:
+        os.close(held)
+    folder.rmdir()
+
+
+def _remove_listed(held: int, numbers: Iterator[int]) -> bool:
+    """Remove what is listed of a directory, and move up what is two levels below. Whether anything was."""
+    was_listed = False
+    with os.scandir(held) as entries:
+        for entry in entries:
+            was_listed = True
+            if not entry.is_dir(follow_symlinks=False):
+                os.unlink(entry.name, dir_fd=held)
+                continue
+            inner = os.open(entry.name, _FOLDER, dir_fd=held)
+            try:
+                os.fchown(inner, 0, 0)
+                os.fchmod(inner, 0o700)
+                _move_up(inner, held, numbers)
+            finally:
+                os.close(inner)
+            try:
+                os.rmdir(entry.name, dir_fd=held)
+            except OSError as error:
+                if error.errno != errno.ENOTEMPTY:
+                    raise
+    return was_listed
+
+
+def _move_up(inner: int, outer: int, numbers: Iterator[int]) -> None:
+    unique = uuid.uuid4().hex
+    with os.scandir(inner) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                name = f"{unique}-{next(numbers)}"
+                os.rename(entry.name, name, src_dir_fd=inner, dst_dir_fd=outer)
+            else:
+                os.unlink(entry.name, dir_fd=inner)
 
 
 def _extract(tar: tarfile.TarFile, target: Path, limit_bytes: int) -> None:

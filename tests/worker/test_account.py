@@ -113,7 +113,8 @@ def test_a_folder_is_its_users_alone_and_goes_without_following_links(tmp_path):
     assert outside.stat().st_uid == 0
     assert place.stat().st_mode & 0o777 == 0o700
     places.make("7.r.2")
-    places.remove_all_except({"7.r.2"})
+    places.set_aside_all_except({"7.r.2"})
+    places.remove_set_aside()
     assert [path.name for path in places.folder.iterdir()] == ["7.r.2"]
     assert (outside / "kept").exists()
     assert outside.stat().st_mode & 0o777 == 0o755
