@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -41,6 +42,8 @@ UNMET, PULLING = 0, 1
 """Order of the lines about what comes before the start of a run, which have a source of their own."""
 FAILURE, ENDING = 2, 3
 """Order of the worker's other lines; the line about the start is 0."""
+PREPARATIONS = ThreadPoolExecutor(64, "preparations")
+"""Threads of their own: a store that a task names may be slow to answer, and no kill must wait for that."""
 LOST_SHIM_REASON = "the worker found its shim gone and could not learn how the task ended"
 
 log = structlog.get_logger()
@@ -160,8 +163,8 @@ class Run:
                     raise CannotPrepare("an earlier version of the worker did not record what to run")
                 briefing = share_of(self._worker, self.order.briefing)
                 prepare, position = self._preparer.prepare, self.order.position
-                self._start_plan, notices = await asyncio.to_thread(
-                    prepare, self.folder, briefing, self._slots, position, used_ports
+                self._start_plan, notices = await asyncio.get_running_loop().run_in_executor(
+                    PREPARATIONS, prepare, self.folder, briefing, self._slots, position, used_ports
                 )
                 await self._shipper.add_worker_lines(UNMET, "WARNING", *notices, source=SETUP)
             if not self.order.killed:

@@ -82,8 +82,8 @@ def s3_client(
 ) -> Minio:
     """Return an S3 client, by default for Amazon, with timeouts of a few seconds and no redirects.
 
-    With `addresses`, it connects to no others, and no connection lasts longer than `within_s` seconds (0: no
-    limit). Its requests then raise `AddressRefused`.
+    With `addresses`, it connects to no others, and raises `AddressRefused`. With those or with `within_s`, no
+    connection lasts longer than that many seconds (0: no limit), and it reads little of an error.
     """
     import urllib3
     from minio import Minio
@@ -111,7 +111,7 @@ def s3_client(
     retries = urllib3.Retry(1, redirect=False)
     context = client_context(os.environ.get("STEADFAST_TLS_CA") or None)
     pool = urllib3.PoolManager(timeout=timeout, retries=retries, ssl_context=context)
-    if addresses is not None:
+    if addresses is not None or within_s:
         from services.kit.guarded_http import pool_manager
 
         pool = pool_manager(addresses, timeout, retries, within_s, context)

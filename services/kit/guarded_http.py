@@ -20,18 +20,18 @@ from urllib3.util import connection as low
 
 from services.kit.addresses import Addresses
 
-MAX_ERROR_BYTES = 64 << 10
-"""Maximum size of an error response, which the S3 client reads completely."""
+MAX_WHOLE_BYTES = 64 << 10
+"""Maximum size of what the S3 client reads completely: errors, and all answers but an object's content."""
 
 
 def pool_manager(
-    addresses: Addresses,
+    addresses: Addresses | None,
     timeout: urllib3.Timeout,
     retries: urllib3.Retry,
     within_s: float = 0.0,
     context: ssl.SSLContext | None = None,
 ) -> urllib3.PoolManager:
-    """Return a client whose requests raise `AddressRefused` for forbidden addresses.
+    """Return a client whose requests raise `AddressRefused` for forbidden addresses; None: for none.
 
     A connection lasts at most `within_s` seconds (0: no limit), because the timeouts apply to each read only.
     """
@@ -44,17 +44,25 @@ def pool_manager(
             limit.start()
         return connected_socket
 
+    def send(made: Any, *request: Any, preload_content: bool = True, **options: Any) -> None:
+        # It would read the answer completely before anybody could limit it.
+        made.is_read_whole = preload_content
+        super(type(made), made).request(*request, preload_content=False, **options)
+
     def answer(made: Any) -> Any:
         # It drops its socket when the response is the last one, so keep a reference.
         made.held = made.sock
-        return _limit_error(super(type(made), made).getresponse())
+        answer = super(type(made), made).getresponse()
+        return _whole(answer) if made.is_read_whole or answer.status >= 300 else answer
 
     class Plain(HTTPConnection):
         _new_conn = connect
+        request = send
         getresponse = answer
 
     class Secure(HTTPSConnection):
         _new_conn = connect
+        request = send
         getresponse = answer
 
     class PlainPool(HTTPConnectionPool):
@@ -75,30 +83,28 @@ def _shut_down(made: Any) -> None:
             held.shutdown(socket.SHUT_RDWR)
 
 
-def _limit_error(answer: urllib3.HTTPResponse) -> urllib3.HTTPResponse:
-    """Read an error response up to the limit. Raises an error of urllib3 if it is longer."""
-    if answer.status < 300:
-        return answer
-    content = answer.read(MAX_ERROR_BYTES + 1, decode_content=False)
-    if len(content) > MAX_ERROR_BYTES:
+def _whole(answer: urllib3.HTTPResponse) -> urllib3.HTTPResponse:
+    """Read a response up to the limit. Raises an error of urllib3 if it is longer."""
+    content = answer.read(MAX_WHOLE_BYTES + 1, decode_content=False)
+    if len(content) > MAX_WHOLE_BYTES:
         answer.close()
-        raise urllib3.exceptions.ProtocolError(f"the answer has more than {MAX_ERROR_BYTES} bytes")
+        raise urllib3.exceptions.ProtocolError(f"the answer has more than {MAX_WHOLE_BYTES} bytes")
     return urllib3.HTTPResponse(
         io.BytesIO(content), answer.headers, answer.status, preload_content=False, decode_content=False
     )
 
 
-def _connect(made: HTTPConnection, addresses: Addresses) -> socket.socket:
+def _connect(made: HTTPConnection, addresses: Addresses | None) -> socket.socket:
     host, port = made.host.strip("[]"), made.port
     try:
         address_entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise urllib3.exceptions.NewConnectionError(made, f"{host} cannot be resolved") from error
-    allowed = [
-        str(entry[4][0]) for entry in address_entries if addresses.is_allowed(host, port, str(entry[4][0]))
-    ]
-    if not allowed:
-        raise addresses.refusal(host)
+    allowed = [str(entry[4][0]) for entry in address_entries]
+    if addresses is not None:
+        allowed = [address for address in allowed if addresses.is_allowed(host, port, address)]
+        if not allowed:
+            raise addresses.refusal(host)
     failure: OSError | None = None
     # A name may have IPv6 addresses that this host cannot reach.
     for address in dict.fromkeys(allowed):

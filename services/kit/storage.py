@@ -8,7 +8,7 @@ import posixpath
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from det_contracts.object_stores import OBJECT_STORES, azure_account
 from det_contracts.roots import Roots
@@ -17,7 +17,12 @@ from services.kit.blobs import s3_client
 from services.kit.object_stores import ObjectStore
 from services.kit.os_user import os_user
 
+if TYPE_CHECKING:
+    from minio import Minio
+
 CONTENT = b"steadfast"
+WITHIN_S = 30.0
+"""How long a connection to a store may last while it is tested, in seconds."""
 
 
 class StorageRefused(Exception):
@@ -101,15 +106,26 @@ def can_write_and_read(folder: Path, content: bytes) -> bool:
 
 
 def _probe_s3(storage: Mapping[str, Any]) -> None:
-    client = s3_client(storage.get("endpoint_url"), storage.get("access_key"), storage.get("secret_key"))
-    prefix = (storage.get("prefix") or "").strip("/")
-    name = f"{prefix}/probe-{uuid.uuid4().hex}".lstrip("/")
-    client.put_object(storage["bucket"], name, io.BytesIO(CONTENT), len(CONTENT))
-    answer = client.get_object(storage["bucket"], name)
+    # Whoever named the address may answer as slowly and as much as they like.
+    client = s3_client(
+        storage.get("endpoint_url"), storage.get("access_key"), storage.get("secret_key"), within_s=WITHIN_S
+    )
+    if not s3_round_trip(client, storage, CONTENT):
+        raise StorageRefused(f"{describe(storage)} does not return what was written to it")
+
+
+def s3_round_trip(client: Minio, storage: Mapping[str, Any], content: bytes) -> bool:
+    """Write, read and delete a small object. Returns whether it came back as it was."""
+    bucket = storage["bucket"]
+    name = posixpath.join((storage.get("prefix") or "").strip("/"), f"probe-{uuid.uuid4().hex}")
+    client.put_object(bucket, name, io.BytesIO(content), len(content))
     try:
-        if answer.read() != CONTENT:
-            raise StorageRefused(f"{name} does not return what was written to it")
+        answer = client.get_object(bucket, name)
+        try:
+            # Read a bounded amount: the store is not ours and may send anything.
+            return bool(answer.read(len(content) + 1) == content)
+        finally:
+            answer.close()
+            answer.release_conn()
     finally:
-        answer.close()
-        answer.release_conn()
-        client.remove_object(storage["bucket"], name)
+        client.remove_object(bucket, name)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import os
-import posixpath
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +13,15 @@ from services.kit.addresses import Addresses, AddressRefused
 from services.kit.allowed_paths import is_within, storage_folder
 from services.kit.blobs import describe_storage_error, s3_client
 from services.kit.object_stores import ObjectStore, ObjectStoreError, check_address
-from services.kit.storage import StorageRefused, can_write_and_read, describe, round_trip
+from services.kit.storage import (
+    WITHIN_S,
+    StorageRefused,
+    can_write_and_read,
+    describe,
+    round_trip,
+    s3_round_trip,
+)
 
-WITHIN_S = 30.0
-"""Timeout. Even a slow store may use it up, because only a few probes run at a time."""
 PROBE_CONTENT = b"can be written and read"
 
 
@@ -98,15 +100,4 @@ def _round_trips(storage: dict[str, Any], addresses: Addresses) -> bool:
     client = s3_client(
         storage.get("endpoint_url"), storage["access_key"], storage.get("secret_key"), addresses, WITHIN_S
     )
-    bucket = storage["bucket"]
-    name = posixpath.join((storage.get("prefix") or "").strip("/"), f"probe-{uuid.uuid4().hex}")
-    client.put_object(bucket, name, io.BytesIO(PROBE_CONTENT), len(PROBE_CONTENT))
-    answer = client.get_object(bucket, name)
-    try:
-        # Read a bounded amount: the store is not ours and may send anything.
-        same = answer.read(len(PROBE_CONTENT) + 1) == PROBE_CONTENT
-    finally:
-        answer.close()
-        answer.release_conn()
-    client.remove_object(bucket, name)
-    return bool(same)
+    return s3_round_trip(client, storage, PROBE_CONTENT)

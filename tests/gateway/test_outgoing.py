@@ -8,6 +8,12 @@ import threading
 
 import pytest
 
+from det_contracts.problems import Refused
+from det_contracts.roots import Roots
+from services.kit.addresses import Addresses
+from services.kit.storage import StorageRefused
+from services.kit.storage import probe as probe_of_worker
+from services.submission.probe import probe as probe_of_gateway
 from tests.gateway import stories as story
 from tests.gateway.harness import Harness
 
@@ -134,3 +140,81 @@ def test_a_download_asks_nobody_inside_either(gateway, inside):
         answer = gateway.send("GET", f"/checkpoints/{uuid[:-1]}{id}")
         assert (answer.status_code, SECRET in answer.text) == (404, False)
     assert inside.paths == []
+
+
+class Endless(http.server.BaseHTTPRequestHandler):
+    """A store that answers one kind of request without end, and does not say for how long."""
+
+    def _answer(self):
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        is_endless = self.command == self.server.endless
+        self.send_response(self.server.status if is_endless else 200)
+        self.send_header("ETag", '"x"')
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            while is_endless and self.server.sent < ENDLESS_BYTES:
+                self.wfile.write(b" " * (1 << 20))
+                self.server.sent += 1 << 20
+                self.server.over.wait(self.server.pause_s)
+
+    do_GET = do_PUT = do_DELETE = _answer
+
+    def log_message(self, *_):
+        """Nothing."""
+
+
+ENDLESS_BYTES = 64 << 20
+
+
+@pytest.fixture
+def endless():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Endless)
+    server.sent, server.pause_s, server.over = 0, 0.0, threading.Event()
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    url = f"http://127.0.0.1:{server.server_address[1]}"
+    server.storage = {
+        "type": "s3",
+        "bucket": "bucket",
+        "access_key": "A",
+        "secret_key": "S",
+        "endpoint_url": url,
+    }
+    yield server
+    server.over.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def gateway_probe(storage):
+    return probe_of_gateway(storage, None, Addresses(allowed="127.0.0.1/32"))
+
+
+def worker_probe(storage):
+    return probe_of_worker(storage, Roots())
+
+
+PROBES = pytest.mark.parametrize("probe", [gateway_probe, worker_probe])
+
+
+@PROBES
+@pytest.mark.parametrize("status", [200, 403])
+@pytest.mark.parametrize("method", ["PUT", "GET", "DELETE"])
+def test_an_answer_without_end_is_not_read(endless, probe, method, status):
+    """It would fill the memory of the gateway, or of a worker and with it of what runs there."""
+    endless.endless, endless.status = method, status
+    with pytest.raises((Refused, StorageRefused)):
+        probe(endless.storage)
+    assert endless.sent < ENDLESS_BYTES
+
+
+@PROBES
+def test_an_answer_that_comes_slowly_is_left(endless, probe, monkeypatch):
+    for place in ("services.submission.probe", "services.kit.storage"):
+        monkeypatch.setattr(f"{place}.WITHIN_S", 0.3)
+    endless.endless, endless.status, endless.pause_s = "PUT", 200, 2.0
+    endless.sent = ENDLESS_BYTES - (10 << 20)
+    with pytest.raises((Refused, StorageRefused)):
+        probe(endless.storage)
+    assert endless.sent < ENDLESS_BYTES

@@ -1,6 +1,8 @@
 """Orders to kill that come at awkward times: before the start, while a run is made ready, over a restart."""
 
 import asyncio
+import os
+import threading
 
 import msgspec
 import pytest
@@ -155,3 +157,35 @@ def test_what_an_earlier_process_prepared_in_part_is_prepared_again(tmp_path, st
 
     execute(tmp_path, Order(ASSIGNED, briefing=TOLD), preparer=Records())
     assert prepared
+
+
+def test_a_kill_waits_for_none_of_those_that_are_being_prepared(tmp_path, started):
+    """The store that a configuration names may answer as late as it likes."""
+    gate, waiting = threading.Event(), []
+    common_threads = min(32, (os.cpu_count() or 1) + 4)
+
+    def wait():
+        waiting.append(1)
+        gate.wait(60)
+
+    async def live():
+        journal, orders = WorkerLog(), Orders(tmp_path)
+        runs = []
+        for number in range(common_threads + 1):
+            assigned = msgspec.structs.replace(ASSIGNED, allocation_id=f"1.r.{number}")
+            order = Order(assigned, position=7, briefing=msgspec.structs.replace(TOLD, assigned=assigned))
+            orders.save(order)
+            runs.append(run.Run(order, orders, journal, Preparer(wait), (), "w", lambda _: asyncio.sleep(0)))
+        tasks = [asyncio.create_task(each.execute(set())) for each in runs]
+        while len(waiting) < common_threads:
+            await asyncio.sleep(0.01)
+        try:
+            async with asyncio.timeout(30):
+                for each in runs:
+                    await each.kill("a whim")
+        finally:
+            gate.set()
+        await asyncio.gather(*tasks)
+
+    asyncio.run(live())
+    assert started == []
