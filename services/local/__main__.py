@@ -151,7 +151,8 @@ def _back_up_or_restore(args: argparse.Namespace, home: Home) -> int:
             made = back_up(home, folder, key)
             print(f"cluster '{home.name}' is backed up in {folder}: {len(made.files)} files")
         else:
-            restore(home, folder, key, args.port)
+            for what in restore(home, folder, key, args.port, without_damaged=args.without_damaged):
+                print(f"lost, since the backup is damaged: {what}", file=sys.stderr)
             plan = home.plan()
             assert plan is not None  # noqa: S101 - for the type checker
             print(f"cluster '{home.name}' is restored, and up: {up(plan, home)}")
@@ -244,6 +245,7 @@ def _parser() -> argparse.ArgumentParser:
             sub.add_argument("--key-file", help="file with the key that encrypts the cluster's keys")
         if verb == "restore":
             sub.add_argument("--port", type=int, help="port of the gateway; default: as before")
+            sub.add_argument("--without-damaged", action="store_true", help="leave out what is damaged")
         if verb == "logs":
             sub.add_argument("--no-follow", action="store_true", help="print existing lines only")
         if verb.startswith("agent-"):

@@ -6,10 +6,13 @@ import asyncio
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import tarfile
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -35,32 +38,42 @@ from services.local.stream_copies import CannotCopy, import_stream
 METRICS_STORE = "STEADFAST_METRICS_STORE"
 MAX_LISTED = 5
 """Maximum number of files listed in a message."""
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def restore(home: Home, source: Path, key: bytes, port: int | None = None) -> Manifest:
+def restore(
+    home: Home, source: Path, key: bytes, port: int | None = None, *, without_damaged: bool = False
+) -> list[str]:
     """Restore a backup as `home`, which must not exist yet. It can then be started like any cluster.
 
-    Checkpoints are restored to where the log says they are. Raises `CannotBackUp` and leaves nothing behind.
+    Checkpoints are restored to where the log says they are. Returns what is lost, which is nothing unless
+    `without_damaged` permits it. Raises `CannotBackUp` and leaves nothing behind.
     """
-    manifest = verify_backup(source)
+    manifest, losses = verify_backup(source, without_damaged=without_damaged)
+    left_out = {source / loss.left_out for loss in losses}
     keys = decrypt_keys(key_box(key, manifest.salt), (source / KEYS_FILE).read_bytes())
     storage = Path(manifest.checkpoints)
     _refuse_existing(home, storage, source)
+    partial = storage.with_name(f"{storage.name}.restoring")
     staging = Home(f"{home.name}.restoring", home.path.parent.parent)
-    shutil.rmtree(staging.path, ignore_errors=True)
+    # What a restore left that was killed must not become part of this one.
+    for begun in (staging.path, partial):
+        shutil.rmtree(begun, ignore_errors=True)
     staging.folder()
     try:
         with tarfile.open(fileobj=io.BytesIO(keys)) as tar:
             # Before the log, which the broker stores under the account of these keys.
             tar.extractall(staging.path, filter="data")
         _import_log(staging, source, manifest)
-        _copy(source / "blobs", staging.path / "blobs")
+        _copy(source / "blobs", staging.path / "blobs", left_out)
         for name in METRICS_DATABASES:
-            if (source / name).exists():
+            if (source / name).exists() and source / name not in left_out:
                 shutil.copy2(source / name, staging.folder("databases") / name)
         _copy(source / "archive", staging.path / "archive")
         _write_plan(home, staging, source, manifest, port)
-        _copy(source / "checkpoints", partial := storage.with_name(f"{storage.name}.restoring"))
+        if any(source / name in left_out for name in METRICS_DATABASES):
+            _stop_copying_metrics(staging)
+        _copy(source / "checkpoints", partial, left_out)
         if partial.exists():
             storage.parent.mkdir(parents=True, exist_ok=True)
             partial.replace(storage)
@@ -69,12 +82,31 @@ def restore(home: Home, source: Path, key: bytes, port: int | None = None) -> Ma
     except (CannotCopy, Unreachable) as error:
         raise CannotBackUp(str(error)) from error
     finally:
-        shutil.rmtree(staging.path, ignore_errors=True)
-    return manifest
+        for begun in (staging.path, partial):
+            shutil.rmtree(begun, ignore_errors=True)
+    return list(dict.fromkeys(loss.what for loss in losses))
 
 
-def verify_backup(source: Path) -> Manifest:
-    """Verify every file of a backup and return its manifest. Raises `CannotBackUp`."""
+def verify_backup(source: Path, *, without_damaged: bool = False) -> tuple[Manifest, list[Loss]]:
+    """Verify every file of a backup. Returns its manifest, and what has to be left out.
+
+    Raises `CannotBackUp` if anything has to be, unless `without_damaged` permits it.
+    """
+    manifest = _read_manifest(source)
+    losses = [loss_of(name) for name, entry in manifest.files.items() if _differs(source / name, entry)]
+    needed = [loss for loss in losses if not loss.what]
+    if needed:
+        why = "without which there is no cluster: copy it here again, or take another backup"
+        raise CannotBackUp(f"{source} is incomplete or damaged: {_listed(needed)}, {why}; nothing was done")
+    if losses and not without_damaged:
+        raise CannotBackUp(
+            f"{source} is incomplete or damaged: {_listed(losses)}; nothing was done. Copy it here again; or "
+            f"add --without-damaged to restore everything else, and lose {_lost(losses)}"
+        )
+    return manifest, losses
+
+
+def _read_manifest(source: Path) -> Manifest:
     try:
         manifest = msgspec.json.decode((source / MANIFEST_FILE).read_bytes(), type=Manifest)
     except FileNotFoundError:
@@ -85,11 +117,43 @@ def verify_backup(source: Path) -> Manifest:
         raise CannotBackUp(
             f"{source} has form {manifest.form}, this version reads {FORMAT}: update Steadfast"
         )
-    wrong = [name for name, entry in manifest.files.items() if _differs(source / name, entry)]
-    if wrong:
-        names = ", ".join(wrong[:MAX_LISTED]) + (", ..." if len(wrong) > MAX_LISTED else "")
-        raise CannotBackUp(f"{source} is incomplete or damaged: {names}; nothing was done")
     return manifest
+
+
+class Loss(NamedTuple):
+    """A damaged file of a backup."""
+
+    name: str
+    what: str
+    """What is lost without it; empty: everything."""
+    left_out: str
+    """What is not restored then: the file, or the folder that is of no use without it."""
+
+
+def loss_of(name: str) -> Loss:
+    """What a restored cluster lacks without a file of its backup."""
+    folder, *rest = name.split("/")
+    if folder == "checkpoints" and len(rest) > 1 and _UUID.fullmatch(rest[0]):
+        # All of it: who loads it is told that it is missing, and trains on with no half of one.
+        return Loss(name, f"checkpoint {rest[0]}", f"{folder}/{rest[0]}")
+    if folder == "checkpoints":
+        return Loss(name, f"the file {'/'.join(rest)} of the checkpoint storage", name)
+    if folder == "blobs":
+        return Loss(name, f"the submitted code {rest[-1]}", name)
+    if name in METRICS_DATABASES:
+        return Loss(name, f"curves and log lines of {name} that REPORTS and LOGS no longer hold", name)
+    return Loss(name, "", name)
+
+
+def _listed(losses: Sequence[Loss]) -> str:
+    names = ", ".join(loss.name for loss in losses[:MAX_LISTED])
+    return names + (f" and {len(losses) - MAX_LISTED} more files" if len(losses) > MAX_LISTED else "")
+
+
+def _lost(losses: Iterable[Loss]) -> str:
+    whats = list(dict.fromkeys(loss.what for loss in losses))
+    more = f" and {len(whats) - MAX_LISTED} more" if len(whats) > MAX_LISTED else ""
+    return ", ".join(whats[:MAX_LISTED]) + more
 
 
 def _differs(path: Path, entry: object) -> bool:
@@ -108,9 +172,12 @@ def _refuse_existing(home: Home, storage: Path, source: Path) -> None:
         )
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy(source: Path, target: Path, left_out: Container[Path] = ()) -> None:
+    def ignored(folder: str, names: list[str]) -> list[str]:
+        return [name for name in names if Path(folder, name) in left_out]
+
     if source.is_dir():
-        shutil.copytree(source, target, dirs_exist_ok=True)
+        shutil.copytree(source, target, dirs_exist_ok=True, ignore=ignored)
 
 
 def _write_plan(home: Home, staging: Home, source: Path, manifest: Manifest, port: int | None) -> None:
@@ -124,6 +191,18 @@ def _write_plan(home: Home, staging: Home, source: Path, manifest: Manifest, por
     if store := plan["settings"].get(METRICS_STORE):
         # Both clusters have the same log, and each removes what its own copies do not need.
         plan["settings"] |= {METRICS_STORE: f"{store.rstrip('/')}/restored-as-{home.name}"}
+    staging.write("plan.json", plan)
+
+
+def _stop_copying_metrics(staging: Home) -> None:
+    """Let the metrics service begin with what REPORTS and LOGS hold.
+
+    Its place for copies has none yet, and a service that has such a place waits for the copy that the log
+    names.
+    """
+    plan = staging.read("plan.json")
+    assert plan is not None  # noqa: S101 - for the type checker
+    plan["settings"].pop(METRICS_STORE, None)
     staging.write("plan.json", plan)
 
 

@@ -2,7 +2,11 @@
 
 import asyncio
 import io
+import shutil
+import tarfile
+from pathlib import Path
 
+import msgspec
 import pytest
 from nacl import pwhash
 
@@ -12,9 +16,9 @@ from services.kit.jetstream_api import request
 from services.kit.log import Draft
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.kit.log_range import read_range
-from services.local.backup import CannotBackUp, Manifest, back_up, decrypt_keys, key_box
+from services.local.backup import CannotBackUp, Manifest, back_up, decrypt_keys, entry_of, key_box
 from services.local.home import Home, Plan
-from services.local.restore import METRICS_STORE, _write_plan, verify_backup
+from services.local.restore import METRICS_STORE, _write_plan, restore, verify_backup
 from services.local.stream_copies import CannotCopy, export_stream, import_stream
 from tests.fixtures.ports import reserved_port
 
@@ -58,6 +62,113 @@ def test_a_restored_cluster_copies_its_metrics_elsewhere(tmp_path, place):
     manifest = Manifest(made_at=0.0, cluster="first", salt=b"", streams={}, checkpoints="/c", files={})
     _write_plan(home, staging, source.path, manifest, None)
     assert staging.read("plan.json")["settings"] == {METRICS_STORE: f"{place.rstrip('/')}/restored-as-second"}
+
+
+CHECKPOINT = "0f6c2f8e-9a57-4d7e-8a51-1d2f3a4b5c6d"
+OTHER = "1f6c2f8e-9a57-4d7e-8a51-1d2f3a4b5c6d"
+OPTIONAL = {
+    f"checkpoints/{CHECKPOINT}/model/weights.pt": f"checkpoint {CHECKPOINT}",
+    "checkpoints/tensorboard/events.1": "the file tensorboard/events.1 of the checkpoint storage",
+    "blobs/ab/abcd": "the submitted code abcd",
+    "metrics.db": "curves and log lines of metrics.db that REPORTS and LOGS no longer hold",
+}
+NEEDED = ("streams/CONTROL", "keys.box", "plan.json", "archive/ab/abcd")
+FINE = (f"checkpoints/{CHECKPOINT}/metadata.json", f"checkpoints/{OTHER}/model/weights.pt", "blobs/cd/cdef")
+
+
+@pytest.fixture
+def backup(tmp_path):
+    """A backup with a file of each sort, whose log and keys nobody reads."""
+    folder = tmp_path / "backup"
+    for name in (*OPTIONAL, *NEEDED, *FINE):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"this is {name}")
+    (folder / "plan.json").write_text(f'{{"settings": {{"{METRICS_STORE}": "/copies"}}}}')
+    manifest = Manifest(
+        made_at=0.0,
+        cluster="first",
+        salt=b"s" * 16,
+        streams={},
+        checkpoints=str(tmp_path / "storage"),
+        files={name: entry_of(folder / name) for name in (*OPTIONAL, *NEEDED, *FINE)},
+    )
+    (folder / "manifest.json").write_bytes(msgspec.json.encode(manifest))
+    return folder
+
+
+@pytest.fixture
+def restored(backup, tmp_path, monkeypatch):
+    """Restores it, but for the broker and the keys; returns what is lost."""
+    packed = io.BytesIO()
+    tarfile.open(fileobj=packed, mode="w").close()
+    monkeypatch.setattr("services.local.restore.key_box", lambda *_: None)
+    monkeypatch.setattr("services.local.restore.decrypt_keys", lambda *_: packed.getvalue())
+    monkeypatch.setattr("services.local.restore._import_log", lambda *_: None)
+    return lambda **options: restore(Home("second", tmp_path), backup, b"a long key", **options)
+
+
+def damage(file):
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+
+
+def files_of(folder):
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("harm", [damage, Path.unlink], ids=["a flipped bit", "a missing file"])
+@pytest.mark.parametrize("name", OPTIONAL)
+def test_a_damaged_file_is_named_with_what_is_lost_without_it(name, harm, backup, restored, tmp_path):
+    harm(backup / name)
+    with pytest.raises(CannotBackUp, match=r"nothing was done.*--without-damaged") as refusal:
+        restored()
+    assert f"damaged: {name};" in str(refusal.value)
+    assert str(refusal.value).endswith(f"and lose {OPTIONAL[name]}")
+    assert set(tmp_path.iterdir()) == {backup}
+
+
+@pytest.mark.parametrize("name", OPTIONAL)
+def test_everything_else_is_restored_without_it(name, backup, restored, tmp_path):
+    damage(backup / name)
+    assert restored(without_damaged=True) == [OPTIONAL[name]]
+    home, storage = Home("second", tmp_path), tmp_path / "storage"
+    there = {f"checkpoints/{path}" for path in files_of(storage)}
+    there |= {f"blobs/{path}" for path in files_of(home.path / "blobs")}
+    there |= files_of(home.path / "databases")
+    lacking = {name, FINE[0]} if CHECKPOINT in name else {name}
+    assert there == {*OPTIONAL, *FINE} - lacking
+    is_copied = METRICS_STORE in home.read("plan.json")["settings"]
+    assert is_copied is (name != "metrics.db"), "a copy that is not there would be waited for"
+
+
+def test_all_that_is_damaged_is_left_out_at_once(backup, restored):
+    for name in OPTIONAL:
+        damage(backup / name)
+    assert restored(without_damaged=True) == list(OPTIONAL.values())
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_what_a_cluster_needs_is_not_left_out(name, backup, restored, tmp_path):
+    damage(backup / name)
+    damage(backup / "blobs/ab/abcd")
+    with pytest.raises(CannotBackUp, match=f"damaged: {name}, without which there is no cluster"):
+        restored(without_damaged=True)
+    assert set(tmp_path.iterdir()) == {backup}
+
+
+def test_a_disk_that_fills_up_leaves_nothing_behind(backup, restored, tmp_path, monkeypatch):
+    copy = shutil.copytree
+
+    def fill_up(source, target, *arguments, **options):
+        copy(source, target, *arguments, **options)
+        if Path(source).name == "checkpoints":
+            raise OSError("No space left on device")
+
+    monkeypatch.setattr("shutil.copytree", fill_up)
+    with pytest.raises(OSError, match="No space"):
+        restored()
+    assert files_of(tmp_path) == {f"backup/{name}" for name in files_of(backup)}
 
 
 @pytest.mark.live

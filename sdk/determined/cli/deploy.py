@@ -101,10 +101,10 @@ def backup(session: Session, args: argparse.Namespace) -> int:
 
 def restore(session: Session, args: argparse.Namespace) -> int:
     """Create a cluster from a backup and start it."""
-    port = ["--port", str(args.master_port)] if args.master_port is not None else []
-    return run_platform(
-        ["restore", "--name", args.cluster_name, str(args.folder.resolve()), *_key(args), *port]
-    )
+    words = ["restore", "--name", args.cluster_name, str(args.folder.resolve()), *_key(args)]
+    words += ["--port", str(args.master_port)] if args.master_port is not None else []
+    words += ["--without-damaged"] if args.without_damaged else []
+    return run_platform(words)
 
 
 def _key(args: argparse.Namespace) -> list[str]:
@@ -231,6 +231,11 @@ _LOCAL = (
         _KEY,
         CLUSTER_NAME,
         arg("--master-port", type=int, metavar="PORT", help="default: as before"),
+        arg(
+            "--without-damaged",
+            action="store_true",
+            help="leave out damaged checkpoints, code and metrics databases, and say which",
+        ),
     ),
     _verb("status", "show the health of a cluster's programs", status, CLUSTER_NAME),
     _verb(
