@@ -13,6 +13,7 @@ import msgspec
 
 from det_contracts.events.worker import Slot
 from services.kit.files import write_atomic
+from worker.nvidia import bindings
 
 CPUINFO = Path("/proc/cpuinfo")
 
@@ -111,9 +112,8 @@ class _Gpu(NamedTuple):
 
 def _nvidia() -> Iterator[_Gpu]:
     """Each GPU that answers, in the driver's order."""
-    try:
-        import pynvml
-    except ImportError:
+    pynvml = bindings()
+    if pynvml is None:
         return
     try:
         pynvml.nvmlInit()

@@ -6,7 +6,8 @@ import types
 import pytest
 
 from det_contracts.events.worker import Slot
-from worker import slots
+from worker import nvidia, slots
+from worker.utilisation.gpus import load_nvml
 
 
 class FakeError(Exception):
@@ -30,6 +31,12 @@ def fake_nvml(devices, *, broken=False, texts=str):
 
 
 GPUS = [("GPU-aa", "NVIDIA H200"), ("GPU-bb", "NVIDIA H200"), ("GPU-cc", "NVIDIA L4")]
+
+
+@pytest.fixture(autouse=True)
+def driver(monkeypatch):
+    """The driver's library is one that every host has."""
+    monkeypatch.setattr(nvidia, "DRIVER", None)
 
 
 @pytest.fixture
@@ -114,6 +121,14 @@ def test_no_driver_is_one_cpu_slot(monkeypatch):
 def test_no_bindings_is_one_cpu_slot(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert [slot.kind for slot in slots.detect_slots()] == ["cpu"]
+
+
+def test_without_a_driver_its_bindings_are_not_loaded(monkeypatch):
+    monkeypatch.setattr(nvidia, "DRIVER", "libno-driver.so.1")
+    monkeypatch.delitem(sys.modules, "pynvml", raising=False)
+    assert [slot.kind for slot in slots.detect_slots()] == ["cpu"]
+    assert load_nvml() is None
+    assert "pynvml" not in sys.modules
 
 
 def test_a_negative_number_is_refused():

@@ -6,17 +6,18 @@ import contextlib
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from worker.nvidia import bindings
+
 GIGA = 1e9
 
 
 def load_nvml() -> Any:
     """The initialised bindings, or None without bindings or driver."""
-    # Without a driver, any of these calls may fail, each with a different exception.
+    # With a driver that does not work, these calls fail, each with a different exception.
     with contextlib.suppress(Exception):
-        import pynvml
-
-        pynvml.nvmlInit()
-        return pynvml
+        if (nvml := bindings()) is not None:
+            nvml.nvmlInit()
+            return nvml
     return None
 
 
