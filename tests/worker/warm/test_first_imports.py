@@ -35,6 +35,7 @@ def write(folder, texts):
         ),
         ("from torch import optim", ["torch", "torch:optim", "torch._dynamo"]),
         ("import one\nprint('torch.optim')", ["one"]),
+        ("import determined as det", ["determined", *first_imports.LOADED_LATER["determined"]]),
         ("import\n", []),
         ("raise SystemExit('run')", []),
         ("(" * 5000, []),

@@ -18,8 +18,20 @@ if TYPE_CHECKING:
 MAX_FILES = 50
 MAX_FILE_BYTES = 2**18
 MAX_NAMES = 1000
-LOADED_LATER = {"torch.optim": "torch._dynamo"}
-"""What a package loads when something of it is first used, and takes as long as the package itself."""
+LOADED_LATER = {
+    "torch.optim": ("torch._dynamo",),
+    "determined": (
+        "determined.core._tensorboard_auto",
+        "determined.transport.bus",
+        "nkeys",
+        "nacl.signing",
+    ),
+}
+"""What a package loads when something of it is first used, and takes as long as the package itself.
+
+Of `determined`, it is the connection to the cluster. Without it, the first template would be replaced by a
+second one as soon as a run had reported what it lacked.
+"""
 
 
 def find(script: Mapping[str, Any] | None, without: Collection[str]) -> list[str]:
@@ -67,7 +79,10 @@ class Reader:
             self._read_word(word, is_module=before == "-m")
         used = [name.replace(":", ".") + "." for name in self._names]
         later = [
-            module for name, module in LOADED_LATER.items() if any(n.startswith(f"{name}.") for n in used)
+            module
+            for name, modules in LOADED_LATER.items()
+            if any(n.startswith(f"{name}.") for n in used)
+            for module in modules
         ]
         return [*list(self._names)[:MAX_NAMES], *later]
 
