@@ -10,7 +10,7 @@ import sysconfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 CWD = "\0cwd"
 """Stands for the folder in which a script is started."""
@@ -103,16 +103,25 @@ class LoadedFiles:
             file = getattr(module, "__file__", None)
             if isinstance(file, str) and is_within(file, folders):
                 paths.append(file)
-        self._stamps = [(path, _stamp(path)) for path in dict.fromkeys(paths)]
+        # Few objects: to look at one copies its page into a template, which looks at each start of a run.
+        self._paths = b"\0".join(map(os.fsencode, dict.fromkeys(paths)))
+        numbers = [number.to_bytes(8, sys.byteorder) for number in _stamps(self._paths)]
+        self._stamps = memoryview(b"".join(numbers)).cast("Q")
 
     def changed(self) -> bool:
         """Whether any of them was written, removed or replaced, or a package was installed or removed."""
-        return any(_stamp(path) != stamp for path, stamp in self._stamps)
+        return any(now != before for now, before in zip(_stamps(self._paths), self._stamps, strict=True))
 
 
-def _stamp(path: str) -> tuple[int, int, int] | None:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+def _stamps(paths: bytes) -> Iterator[int]:
+    """Of each file when it was written, how large it is, and which one it is."""
+    begin = 0
+    while begin <= len(paths):
+        end = paths.find(b"\0", begin)
+        end = end if end >= 0 else len(paths)
+        try:
+            status = os.stat(paths[begin:end])
+            yield from (status.st_mtime_ns % 2**64, status.st_size, status.st_ino)
+        except OSError:
+            yield from (0, 0, 0)
+        begin = end + 1
