@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+import setproctitle
+
+from services.kit.host_processes import die_with_parent
 from services.kit.readable import wait_until_readable
-from services.local.fork_server import REQUEST_BYTES, SOCKET_VARIABLE
+from services.local.fork_server import REQUEST_BYTES, SOCKET_VARIABLE, serve
 
 FORK_TIMEOUT_S = 60.0
 """Maximum wait in seconds for a service to be forked."""
+CAN_FORK = hasattr(os, "pidfd_open")
+"""Whether the system has process descriptors."""
 STARTUP_PREFIXES = ("PYTHON", "LD_", "MALLOC_", "LC_", "LANG")
 """Prefixes of variables that an interpreter reads at startup, so that setting them in a fork is too late."""
 
@@ -70,27 +76,77 @@ class Forked:
         signal.pidfd_send_signal(self._descriptor, number)
 
 
+class _ForkedServer:
+    """The part of `subprocess.Popen` that the client uses, for a server that is a fork of this process."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._ended = False
+
+    def poll(self) -> int | None:
+        """None while it runs, then 0: its exit status is not used."""
+        return self._wait(os.WNOHANG)
+
+    def wait(self) -> int | None:
+        """Wait for its end."""
+        return self._wait(0)
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        # Until it was waited for, its pid is not given to another process.
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def _wait(self, options: int) -> int | None:
+        self._ended = self._ended or os.waitpid(self.pid, options)[0] == self.pid
+        return 0 if self._ended else None
+
+
 class ForkClient:
     """The client of the fork server.
 
-    It starts the server with the first service, and again if it has ended.
+    Without `fork_server`, it starts the server with the first service. It starts one again if it has ended.
     """
 
-    def __init__(self, home: Path, modules: Sequence[str], log: Path, before: Callable[[], None]) -> None:
-        """`home` appears on the command lines of the server and its forks.
-
-        `before` runs in the server process first; it must make the server exit with this process.
-        """
+    def __init__(self, home: Path, modules: Sequence[str], log: Path) -> None:
+        """`home` appears on the command lines of the server and its forks."""
         self._home = home
         self._modules = modules
         self._log = log
-        self._before = before
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | _ForkedServer | None = None
         self._control: socket.socket | None = None
+
+    def fork_server(self) -> None:
+        """Fork the server from this process, with which it then shares what both have loaded.
+
+        Call it before this process has threads, connections or an event loop. Returns in this process alone;
+        a service, which is a fork of the server, exits here after its end.
+        """
+        if not CAN_FORK:
+            return
+        # A collection would copy what is shared.
+        gc.freeze()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with self._log.open("ab") as output:
+            this, pid = os.getpid(), os.fork()
+            if pid == 0:
+                die_with_parent(this)
+                ours.close()
+                with open(os.devnull, "rb") as nothing:
+                    os.dup2(nothing.fileno(), 0)
+                for stream in (1, 2):
+                    os.dup2(output.fileno(), stream)
+        if pid == 0:
+            setproctitle.setproctitle(f"steadfast fork-server {self._home}")
+            serve(theirs, str(self._home), self._modules)
+            sys.exit()
+        theirs.close()
+        ours.setblocking(False)
+        self._control, self._process = ours, _ForkedServer(pid)
 
     def forkable_module(self, command: Sequence[str], environment: Mapping[str, str]) -> str:
         """Return the module that a command runs if it can be forked, else an empty string."""
-        if not hasattr(os, "pidfd_open") or list(command[:-1]) != [sys.executable, "-P", "-m"]:
+        if not CAN_FORK or list(command[:-1]) != [sys.executable, "-P", "-m"]:
             return ""
         if command[-1] not in self._modules or _startup_variables(environment) != _startup_variables(
             os.environ
@@ -135,7 +191,7 @@ class ForkClient:
                 stdout=output,
                 stderr=output,
                 pass_fds=(theirs.fileno(),),
-                preexec_fn=self._before,
+                preexec_fn=die_with_parent,
             )
         # A server that hangs must not hang the supervisor, which would then notice nothing of the other
         # programs.

@@ -2,6 +2,8 @@
 
     python -m services.local.fork_server HOME MODULE ...
 
+or a fork of a supervisor that has just begun (`ForkClient.fork_server`), which shares its memory with it.
+
 Imports take each service a second of processor time and 40 to 80 MB, nearly the same for all. A fork of a
 process that has done them starts at once, and shares that memory as long as it does not write to it.
 
@@ -41,14 +43,19 @@ DATABASE = "sqlite://"
 
 
 def main() -> None:
-    """Serve until the client closes the socket. Returns only in a fork, after running a service."""
+    """Be the server that the command line describes; see `serve`."""
     control = socket.socket(fileno=int(os.environ.pop(SOCKET_VARIABLE)))
-    preload(sys.argv[2:])
+    serve(control, sys.argv[1], sys.argv[2:])
+
+
+def serve(control: socket.socket, home: str, modules: Sequence[str]) -> None:
+    """Serve until the client closes the socket. Returns only in a fork, after running a service."""
+    preload(modules)
     # The supervisor ends services explicitly, and the exit status of forks is not used.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Ignored explicitly, the kernel reaps the forks.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    module = _serve_forks(control)
+    module = _serve_forks(control, home)
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
@@ -106,7 +113,7 @@ def _database_work(service: Service) -> Callable[[], None]:
     return work
 
 
-def _serve_forks(control: socket.socket) -> str:
+def _serve_forks(control: socket.socket, home: str) -> str:
     """Fork on request. Returns in each fork, with the module to run."""
     while True:
         request, (output, answer), _, _ = _receive_request(control)
@@ -119,7 +126,7 @@ def _serve_forks(control: socket.socket) -> str:
             control.close()
             os.close(answer)
             wanted = json.loads(request)
-            _set_up_fork(wanted["module"], wanted["environment"], output, server)
+            _set_up_fork(wanted["module"], wanted["environment"], output, server, home)
             return str(wanted["module"])
         os.close(output)
         _send_process(answer, pid)
@@ -151,14 +158,14 @@ def _send_process(answer: int, pid: int) -> None:
             os.close(process)
 
 
-def _set_up_fork(module: str, environment: dict[str, str], output: int, server: int) -> None:
+def _set_up_fork(module: str, environment: dict[str, str], output: int, server: int, home: str) -> None:
     """Set up the process as if it had been started on its own."""
     # A killed supervisor must not leave half a cluster behind: it takes the server down, which takes its
     # forks.
     die_with_parent(server)
     name = module.rpartition(".")[2]
     # The name shown by `ps` and `top`. The folder identifies the cluster and helps to find its leftovers.
-    setproctitle.setproctitle(f"steadfast {name} {sys.argv[1]}")
+    setproctitle.setproctitle(f"steadfast {name} {home}")
     setproctitle.setthreadtitle(name)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)

@@ -15,7 +15,6 @@ from pathlib import Path
 from det_contracts.metrics_shards import FURTHER_SHARDS, OWNER
 from services.kit import broker, pools_file
 from services.kit.host_addresses import is_loopback
-from services.kit.host_processes import die_with_parent
 from services.kit.settings import BadSettings
 from services.local import log_rotation
 from services.local.batch_staging import BatchStaging
@@ -260,10 +259,10 @@ def worker_ids(plan: Plan) -> list[str]:
     return [host if plan.agents == 1 else f"{host}-{number}" for number in range(1, plan.agents + 1)]
 
 
-async def supervise(plan: Plan, home: Home) -> None:
+async def supervise(cluster: Cluster, forks: ForkClient) -> None:
     """Start everything, keep it running, and stop it in reverse order when this task is cancelled."""
     pids: dict[str, int] = {"supervisor": os.getpid()}
-    plan = _add_pools_file(plan, home)
+    plan, home = cluster.plan, cluster.home
 
     def record_pid(name: str, pid: int) -> None:
         pids[name] = pid
@@ -273,13 +272,10 @@ async def supervise(plan: Plan, home: Home) -> None:
             # The program runs even on a full disk.
             log_line(f"processes.json cannot be written: {error}")
 
-    cluster = Cluster(plan, home)
     programs = cluster.programs()
     for program in programs:
         # A request of an earlier run must not keep a program of this one stopped.
         home.write_request(program.name, ProgramRequest())
-    modules = [*dict.fromkeys(map(module_of, cluster.services)), "worker"]
-    forks = ForkClient(home.path, modules, home.folder("logs") / "services.log", die_with_parent)
     children = [Child(program, record_pid, home.read_request, forks) for program in programs]
     with contextlib.ExitStack() as held:
         cluster.hold_ports(held)
@@ -338,9 +334,13 @@ def call_when_ended(pid: int, then: Callable[[], object]) -> Iterator[None]:
 
 def run(plan: Plan, home: Home) -> None:
     """Run the supervisor process until SIGTERM or SIGINT."""
+    cluster = Cluster(_add_pools_file(plan, home), home)
+    modules = [*dict.fromkeys(map(module_of, cluster.services)), "worker"]
+    forks = ForkClient(home.path, modules, home.folder("logs") / "services.log")
+    forks.fork_server()
 
     async def run_until_stopped() -> None:
-        work = asyncio.ensure_future(supervise(plan, home))
+        work = asyncio.ensure_future(supervise(cluster, forks))
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, work.cancel)
         with call_when_ended(plan.ends_with, work.cancel):

@@ -78,7 +78,7 @@ def test_its_first_fork_server_is_forked_and_the_next_one_is_started(local_clust
     gateway = psutil.Process(cluster.pid("gateway"))
     server = gateway.parent()
     assert gateway.cmdline()[0].startswith("steadfast gateway ")
-    assert any(word.endswith("fork_server_main.py") for word in server.cmdline())
+    assert server.cmdline()[0].startswith("steadfast fork-server ")
     server.kill()
     wait_for(lambda: cluster.pid("gateway") != gateway.pid, 60, "another gateway")
     another = psutil.Process(cluster.pid("gateway")).parent()

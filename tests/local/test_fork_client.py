@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from services.kit import host_processes
-from services.kit.host_processes import die_with_parent
 from services.local.fork_client import ForkClient
 from services.local.home import Home
 from services.local.processes import Child, Program
@@ -43,9 +42,9 @@ def forks(tmp_path, monkeypatch):
         (tmp_path / name).mkdir()
         for file, text in (("__init__", ""), ("app", app), ("__main__", main)):
             (tmp_path / name / f"{file}.py").write_text(text)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setenv("LOADED", str(tmp_path / "loaded"))
-    made = ForkClient(tmp_path, ["one", "two"], tmp_path / "server.log", die_with_parent)
+    made = ForkClient(tmp_path, ["one", "two"], tmp_path / "server.log")
     yield made
     made.end()
 
@@ -104,6 +103,50 @@ def test_a_fork_is_like_a_process_of_its_own(forks, tmp_path):
         await second.wait()
 
     asyncio.run(story())
+
+
+FORKED = """
+import asyncio, json, os, sys
+from pathlib import Path
+from services.local.fork_client import ForkClient
+folder = Path(sys.argv[1])
+forks = ForkClient(folder, ["one"], folder / "server.log")
+forks.fork_server()
+async def story():
+    with (folder / "one.log").open("ab") as output:
+        started = await forks.start("one", dict(os.environ), output)
+    print(started.pid, flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+    started.terminate()
+    await started.wait()
+    forks.end()
+asyncio.run(story())
+print("ended", flush=True)
+"""
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_server_that_is_a_fork_serves_and_ends_with_its_process(forks, tmp_path, killed):
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    words = [sys.executable, "-P", "-c", FORKED, str(tmp_path)]
+    with subprocess.Popen(words, **pipes, text=True, env=os.environ | {"WORD": "hello"}) as process:
+        pid = int(process.stdout.readline())
+        asyncio.run(until(lambda: lines(tmp_path / "one.log")))
+        (facts,) = map(json.loads, lines(tmp_path / "one.log"))
+        name, arguments, word, names, own_pid, server, interrupts, descriptors = facts
+        assert (name, arguments, word, own_pid, interrupts) == ("__main__", [], "hello", pid, True)
+        assert "WORD" in names
+        assert len(descriptors) == 4, descriptors
+        assert lines(tmp_path / "loaded") == [str(server)]
+        assert server != process.pid
+        assert shown(server) == f"steadfast fork-server {tmp_path}"
+        if killed:
+            process.kill()
+            process.communicate()
+        else:
+            assert process.communicate()[0] == "ended\n"
+        asyncio.run(until(lambda: not runs(pid) and not runs(server)))
 
 
 @pytest.mark.live
