@@ -168,7 +168,7 @@ class Run:
                 )
                 await self._shipper.add_worker_lines(UNMET, "WARNING", *notices, source=SETUP)
             if not self.order.killed:
-                await self._wait_unless_killed(self._preparer.fetch_image(self.folder, self._log_pulling))
+                await self._wait_unless_killed(self._wait_for_origin())
             # A run that was killed while it was being prepared must not be reported as started.
             if self.order.killed:
                 return
@@ -182,6 +182,12 @@ class Run:
         await self._append_fact(AllocationStarted(self._worker, self.id), "started", header)
         if self._must_end:
             await self._send_kill()
+
+    async def _wait_for_origin(self) -> None:
+        """Wait for the image of its container, or for the template that it is forked from."""
+        await self._preparer.fetch_image(self.folder, self._log_pulling)
+        if self._template_pool is not None:
+            await self._template_pool.wait_for_template(self._start_plan)
 
     @property
     def _is_prepared(self) -> bool:

@@ -64,7 +64,7 @@ def lines(journal):
     return [(line.level, line.text) for batch in batches for line in batch.lines]
 
 
-def execute(tmp_path, order, before=None, preparer=None, turn=None, log_lines=None):
+def execute(tmp_path, order, before=None, preparer=None, turn=None, log_lines=None, templates=None):
     log_lines = [] if log_lines is None else log_lines
 
     """One run from its order to its report; returns what was stated of it."""
@@ -75,7 +75,8 @@ def execute(tmp_path, order, before=None, preparer=None, turn=None, log_lines=No
     async def live():
         journal, orders = WorkerLog(), Orders(tmp_path)
         orders.save(order)
-        trial_run = run.Run(order, orders, journal, preparer or Preparer(), (), "w", turn or at_once)
+        made_ready = preparer or Preparer()
+        trial_run = run.Run(order, orders, journal, made_ready, (), "w", turn or at_once, templates)
         loop = asyncio.get_running_loop()
         if preparer is not None:
             preparer.meanwhile = lambda: asyncio.run_coroutine_threadsafe(
@@ -119,6 +120,27 @@ def test_killed_while_it_waits_for_its_turn_it_never_starts(tmp_path, started):
         await trial_run.kill("a whim")
 
     stated, _ = execute(tmp_path, Order(ASSIGNED, briefing=TOLD), before=kill, turn=never)
+    expect_never_started(stated, started)
+
+
+def test_killed_while_its_template_is_made_it_never_starts(tmp_path, started):
+    class Templates:
+        """One is being made for ever."""
+
+        def __init__(self):
+            self.waited_for = asyncio.Event()
+
+        async def wait_for_template(self, _):
+            self.waited_for.set()
+            await asyncio.Event().wait()
+
+    templates = Templates()
+
+    async def kill(trial_run):
+        await templates.waited_for.wait()
+        await trial_run.kill("a whim")
+
+    stated, _ = execute(tmp_path, Order(ASSIGNED, briefing=TOLD), before=kill, templates=templates)
     expect_never_started(stated, started)
 
 

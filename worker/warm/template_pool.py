@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -24,6 +25,8 @@ POLL_EVERY_S = 5.0
 COOLDOWN_FACTOR = 5.0
 """After creating a template, wait this many times as long as it took before creating another."""
 MAX_EXCLUDED = 5
+PATIENCE_S = 15.0
+"""How long a run waits at most for a template that is being made. It then starts cold."""
 
 log = structlog.get_logger()
 
@@ -104,12 +107,28 @@ class TemplatePool:
         self._most = most if enabled else 0
         self._entries: dict[Key, PoolEntry] = {}
         self._wake = asyncio.Event()
+        self._in_making: PoolEntry | None = None
+        self._made = asyncio.Event()
+        """Set while no template is being made."""
         self.starts = {"warm": 0, "cold": 0}
 
     @property
     def templates(self) -> int:
         """Number of templates."""
         return sum(entry.template is not None for entry in self._entries.values())
+
+    async def wait_for_template(self, plan: WarmStart | ColdStart) -> None:
+        """Wait while the template that a run would start from is being made for an earlier run.
+
+        Started cold, the run would load the same packages beside it, and delay both (docs/decisions/0104).
+        """
+        if isinstance(plan, ColdStart) or not self._most:
+            return
+        entry = self._entry(plan)
+        if entry.template is None and entry is self._in_making:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(PATIENCE_S):
+                    await self._made.wait()
 
     async def start(self, run_dir: Path, plan: WarmStart | ColdStart) -> str:
         """Start a prepared run warm. Returns the reason to start it cold instead, or ""."""
@@ -200,7 +219,16 @@ class TemplatePool:
         lacking = [entry for entry in reversed(self._entries.values()) if entry.needs_template]
         if not lacking or self._memory.is_short():
             return
-        entry, began = lacking[0], time.monotonic()
+        self._in_making = lacking[0]
+        self._made.clear()
+        try:
+            await self._make(lacking[0])
+        finally:
+            self._in_making = None
+            self._made.set()
+
+    async def _make(self, entry: PoolEntry) -> None:
+        began = time.monotonic()
         modules = [name for name in entry.modules if name.partition(".")[0] not in entry.excluded_packages]
         try:
             fresh = await make(entry.key, entry.names, modules, entry.script, entry.excluded_packages)
