@@ -43,9 +43,9 @@ def invalid(message: str) -> Refused:
     return Refused(Problem("invalid_argument", message))
 
 
-def not_found(kind: str, key: object) -> Refused:
-    """The object does not exist."""
-    return Refused(Problem("not_found", f"{kind} '{key}' not found"))
+def not_found(kind: str, key: object, advice: str = "") -> Refused:
+    """The object does not exist. `advice` says where to find those that do."""
+    return Refused(Problem("not_found", f"{kind} '{key}' not found{advice and f'; {advice}'}"))
 
 
 def failed_precondition(message: str) -> Refused:

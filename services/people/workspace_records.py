@@ -68,7 +68,7 @@ def workspace_named(state: People, name: str) -> WorkspaceSet:
     for workspace_record in workspaces(state).values():
         if workspace_record.name == name:
             return workspace_record
-    raise not_found("workspace", name)
+    raise not_found("workspace", name, "'det workspace list' shows which there are")
 
 
 def project_named(state: People, workspace_name: str, project_name: str) -> ProjectSet:
@@ -77,4 +77,5 @@ def project_named(state: People, workspace_name: str, project_name: str) -> Proj
     for project_record in projects(state).values():
         if (project_record.workspace_id, project_record.name) == (id, project_name):
             return project_record
-    raise not_found("project", project_name)
+    advice = f"'det project list WORKSPACE' shows which there are in workspace '{workspace_name}'"
+    raise not_found("project", project_name, advice)

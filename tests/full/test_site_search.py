@@ -39,6 +39,7 @@ ASKED = {
     ("where are my files",): "where-are-my-files",
     ("where are my checkpoints stored",): "where-are-my-checkpoints-stored",
     ("why did my trial fail",): "why-did-my-trial-end-stop-early-or-fail",
+    ("why did my trial restart",): "why-did-my-trial-restart",
     ("CUDA not found no GPU",): "why-is-no-gpu-found",
     ("why was my task killed", "limit on memory"): (
         "why-was-my-task-killed-is-there-a-limit-on-memory-processes-or-disk"

@@ -187,8 +187,16 @@ def test_where_a_new_experiment_goes(filed, config, project_id, expected):
     ("more", "status", "message"),
     [
         ({"projectId": 9}, 404, "project '9' not found"),
-        ({"config": CONFIG + "workspace: No\nproject: Digits\n"}, 404, "workspace 'No' not found"),
-        ({"config": CONFIG + "workspace: Vision\nproject: No\n"}, 404, "project 'No' not found"),
+        (
+            {"config": CONFIG + "workspace: No\nproject: Digits\n"},
+            404,
+            "workspace 'No' not found; 'det workspace list'",
+        ),
+        (
+            {"config": CONFIG + "workspace: Vision\nproject: No\n"},
+            404,
+            "project 'No' not found; 'det project list WORKSPACE' shows which there are in workspace 'Vi",
+        ),
     ],
 )
 def test_a_place_that_is_not_there(filed, more, status, message):
