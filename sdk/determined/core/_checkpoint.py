@@ -191,7 +191,7 @@ class CheckpointContext:
         *,
         selector: Selector | None = None,
     ) -> Iterator[pathlib.Path]:
-        """Yield a read-only directory with the files of a checkpoint, valid inside the `with` block.
+        """Yield a directory with the files of a checkpoint, to be read inside the `with` block.
 
         Args:
             storage_id: Storage id of the checkpoint, such as `info.latest_checkpoint`.
@@ -200,8 +200,8 @@ class CheckpointContext:
             selector: Chooses the files. Called with each path relative to the checkpoint.
 
         Returns:
-            A context manager that yields the directory. If the storage is a shared directory, it yields the
-            stored files themselves.
+            A context manager that yields the directory. Do not change what is in it: if the storage is a
+            shared directory, these are the stored files themselves.
 
         Raises:
             CheckpointNotFound: If there is no checkpoint with this id.
