@@ -10,8 +10,6 @@ import msgspec
 
 WAIT_S = 20.0
 """A request without news is answered after at most this time, without a value."""
-MAX_LIST_LENGTH = 1000
-"""Maximum number of ids in one question."""
 
 
 class Operations(msgspec.Struct, frozen=True):

@@ -80,19 +80,6 @@ ENDS_IN: Mapping[State, State] = {
 }
 
 
-class IllegalTransition(Exception):
-    """A transition that the table does not allow from the current state."""
-
-
-def check_transition(
-    transitions: Mapping[State, frozenset[State]], what: str, old: State, new: State
-) -> None:
-    """Check a transition against the table. Raises `IllegalTransition` naming `what`."""
-    if new not in transitions[old]:
-        allowed = ", ".join(sorted(transitions[old])) or "nothing, it is final"
-        raise IllegalTransition(f"{what} cannot go from {old} to {new}; allowed: {allowed}")
-
-
 def later_state(old: AllocationState, new: AllocationState) -> AllocationState:
     """Return the later of two allocation states.
 

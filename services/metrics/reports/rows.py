@@ -142,19 +142,6 @@ def _between(first: int, last: int) -> tuple[Any, ...]:
     return C.last_steps >= first, C.first_steps <= last
 
 
-def rows_of(
-    connection: sa.Connection,
-    trial_id: int,
-    group: str | None = None,
-    *,
-    archived: bool = False,
-    after: tuple[int, int, int] | None = None,
-) -> Iterator[Row]:
-    """A trial's reports after `after`, by run, steps and id. Chunks are read when they are reached."""
-    partitions = partitions_of(connection, [trial_id], group)
-    return _rows_of(connection, partitions, archived=archived, after=after)
-
-
 def _rows_of(
     connection: sa.Connection,
     partitions: list[Partition],
@@ -162,6 +149,7 @@ def _rows_of(
     archived: bool,
     after: tuple[int, int, int] | None,
 ) -> Iterator[Row]:
+    """The reports after `after`, by run, steps and id. Chunks are read when they are reached."""
     start = (after[0], after[1]) if after else (-1, -1)
     conditions = [] if archived else [C.archived.is_(False)]
     for row in _merge_rows(partitions, _stored_rows(connection, partitions, conditions, start)):
