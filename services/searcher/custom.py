@@ -33,11 +33,16 @@ MAX_ANSWER_BYTES = 2 * 1024 * 1024
 
 Answering these events reveals the next ones.
 """
+_SHUT_DOWN = frozenset({"STOPPING_COMPLETED", "COMPLETED"})
 
 
 def post_operations(state: State, command: PostOperations, call: Call) -> Result:
     """Accept the operations posted for an event. They answer this event and all earlier ones."""
     experiment, method = _find_custom_search(state, command.experiment_id)
+    if experiment.state in _SHUT_DOWN:
+        # The method has done this itself, and its client still answers events that it received before. If it
+        # were refused, it would end with an error although the search was completed.
+        return Result()
     if experiment.state in OVER or experiment.state in STOPPING:
         raise failed_precondition(f"experiment in incompatible state {experiment.state}")
     if command.triggered_by not in method.queue:

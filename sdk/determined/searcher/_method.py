@@ -44,6 +44,7 @@ class SearcherState:
         last_event_id: Id of the last event that was answered.
         experiment_completed: Whether the experiment has completed successfully.
         experiment_failed: Whether it has ended with an error. Both are false if it was canceled or deleted.
+        experiment_id: Id of the experiment, once a runner runs it.
 
     Example:
         ```python
@@ -55,6 +56,7 @@ class SearcherState:
     last_event_id: int | None = None
     experiment_completed: bool = False
     experiment_failed: bool = False
+    experiment_id: int | None = None
 
     def __init__(self) -> None:
         self.failures: set[uuid.UUID] = set()
@@ -64,6 +66,7 @@ class SearcherState:
         self.trials_created: set[uuid.UUID] = set()
         self.last_event_id = None
         self.experiment_completed = self.experiment_failed = False
+        self.experiment_id = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as a JSON-serializable dict.
@@ -82,6 +85,7 @@ class SearcherState:
             "lastEventId": self.last_event_id,
             "experimentCompleted": self.experiment_completed,
             "experimentFailed": self.experiment_failed,
+            "experimentId": self.experiment_id,
         }
 
     def from_dict(self, d: dict[str, Any]) -> None:
@@ -103,6 +107,7 @@ class SearcherState:
         self.last_event_id = d.get("lastEventId")
         self.experiment_completed = d.get("experimentCompleted", False)
         self.experiment_failed = d.get("experimentFailed", False)
+        self.experiment_id = d.get("experimentId")
 
 
 class SearchMethod(abc.ABC):

@@ -139,6 +139,7 @@ class SearchRunner(abc.ABC):
             ```
         """
         prior = None if prior_operations is None else _as_wire(prior_operations)
+        self.state.experiment_id = experiment_id
         state = ""
         while state not in _ENDED:
             for event in self.get_events(session, experiment_id):

@@ -212,6 +212,7 @@ def test_early_exits_are_passed_on_with_their_reason(master, tmp_path, monkeypat
 def test_a_state_is_what_was_saved():
     state = searcher.SearcherState()
     state.trials_created, state.trial_progress, state.last_event_id = {A}, {A: 2.0}, 9
+    state.experiment_id = 7
     again = searcher.SearcherState()
     again.from_dict(json.loads(json.dumps(state.to_dict())))
     assert vars(again) == vars(state)
@@ -232,6 +233,7 @@ def test_a_loop_of_ones_own(master, tmp_path):
     assert posts(master) == [(1, ["createTrial", "shutDown"])]
     runner.run_experiment(7, session, prior_operations=None, sleep_time=0)
     assert runner.state.experiment_completed
+    assert runner.state.experiment_id == 7
 
 
 def test_a_saved_state_is_taken_up_again(master, tmp_path):
