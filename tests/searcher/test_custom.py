@@ -156,14 +156,14 @@ def test_a_client_may_answer_what_it_heard_before_its_method_shut_the_search_dow
     post(custom, 1, A, TrainTo("a", 5), B, TrainTo("b", 5))
     custom.complete(1, metric=0.1)
     custom.complete(2, metric=0.2)
-    heard = [id for id, _ in events(custom)]
-    post(custom, heard[-2], ShutDown())
+    received = [id for id, _ in events(custom)]
+    post(custom, received[-2], ShutDown())
     assert custom.state.experiments[1].state == "STOPPING_COMPLETED"
-    assert post(custom, heard[-1], TrainTo("b", 9), SetProgress(0.5)) == []
+    assert post(custom, received[-1], TrainTo("b", 9), SetProgress(0.5)) == []
     custom.end_run(1)
     custom.end_run(2)
     assert custom.state.experiments[1].state == "COMPLETED"
-    assert post(custom, heard[-1], SetProgress(0.5)) == []
+    assert post(custom, received[-1], SetProgress(0.5)) == []
 
 
 def test_it_has_no_preview():
