@@ -202,11 +202,11 @@ class Runs:
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
-    async def _remove(self, remove: Callable[..., None], *what: object) -> None:
+    async def _remove(self, remove: Callable[..., None], *named: object) -> None:
         try:
-            await asyncio.get_running_loop().run_in_executor(self._removals, remove, *what)
+            await asyncio.get_running_loop().run_in_executor(self._removals, remove, *named)
         except OSError as error:
-            log.error("folder.not_removed", what=[str(one) for one in what], error=str(error))
+            log.error("folder.not_removed", named=[str(name) for name in named], error=str(error))
 
     def lost_slots_reason(self) -> str:
         """The reason for ending a run whose slots are no longer offered."""
