@@ -13,6 +13,7 @@ from services.kit import conditions as names
 from services.kit import health
 from services.kit.conditions import KINDS, Conditions
 from services.kit.health import HealthPages, deduplicate
+from services.kit.log import Stored
 from services.kit.process_metrics import Measures
 from services.kit.self_watch import SelfWatch
 from services.kit.settings import ServiceSettings
@@ -66,7 +67,8 @@ def test_what_cannot_be_read_is_an_error_and_not_silence(conditions):
 
 def test_the_numbers(conditions):
     measures = Measures("searcher")
-    measures.folded("CONTROL", [Recorded(position, None, "", "", 0.0) for position in (7, 8, 9)], 0.1)
+    messages = [Stored("control.any", position, b"") for position in (7, 8, 9)]
+    measures.folded("CONTROL", messages, [Recorded(8, None, "", "", 0.0)], 0.1)
     measures.decided(2, 0.1)
     measures.refused()
     measures.skipped("future.thing")

@@ -129,6 +129,5 @@ def test_only_so_much_is_remembered(kind, monkeypatch):
         assert await facts.last(kind, key(1)) == made[kind](1)
         assert len(log.subjects) == 1
 
-    monkeypatch.setattr(briefing, "EXPERIMENTS", 3)
-    monkeypatch.setattr(briefing, "MAX_TRIALS", 3)
+    monkeypatch.setitem(briefing.REMEMBERED, kind, 3)
     asyncio.run(work())

@@ -20,7 +20,7 @@ from services.provisioner import plan
 from services.scheduler.domain import State, hosts, provisioned
 from services.scheduler.domain.admission import AdmissionPass
 from services.searcher import verdict
-from services.searcher.domain import fold
+from services.searcher.app import FOLD
 from services.searcher.methods.ranking import Ranking
 from tests.simulation import simulate, world
 from tests.simulation.line import Line
@@ -56,7 +56,7 @@ def double_restart_count(patch):
 
 def lost_preemption_ack(patch):
     """Nobody learns that the coming exit is intended."""
-    patch.setitem(fold._FOLDS, trial.PreemptionAcknowledged, lambda state, event: ())
+    patch.setitem(FOLD.functions, trial.PreemptionAcknowledged, lambda state, recorded: ())
 
 
 def tie_the_wrong_way(patch):

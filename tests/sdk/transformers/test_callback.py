@@ -112,7 +112,7 @@ def test_a_whole_run(process):
     assert "progress 8.0" in process.transport.calls
     uuid, _ = process.checkpoints()[0]
     stored = process.folder / "storage" / uuid
-    assert {path.name for path in stored.iterdir()} == {"checkpoint-4"}
+    assert {path.name for path in stored.iterdir()} == {"checkpoint-4", "metadata.json"}
     assert json.loads((stored / "checkpoint-4" / "my_data.json").read_text()) == {"mine": 1}
     assert process.transport.metadata[uuid]["trial_id"] == 7
 
