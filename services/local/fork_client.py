@@ -128,7 +128,14 @@ class ForkClient:
         gc.freeze()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with self._log.open("ab") as output:
-            this, pid = os.getpid(), os.fork()
+            this = os.getpid()
+            try:
+                pid = os.fork()
+            except OSError:
+                # No process is free just now. The first service that is started tries again.
+                ours.close()
+                theirs.close()
+                return
             if pid == 0:
                 die_with_parent(this)
                 ours.close()

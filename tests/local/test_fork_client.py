@@ -150,6 +150,28 @@ def test_a_server_that_is_a_fork_serves_and_ends_with_its_process(forks, tmp_pat
 
 
 @pytest.mark.live
+def test_without_a_free_process_the_server_is_started_with_the_first_service(forks, tmp_path, monkeypatch):
+    def refuse():
+        raise BlockingIOError("Resource temporarily unavailable")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fork", refuse)
+        before = os.listdir("/proc/self/fd")
+        forks.fork_server()
+        assert len(os.listdir("/proc/self/fd")) == len(before)
+
+    async def story():
+        log = tmp_path / "one.log"
+        with log.open("ab") as output:
+            service = await forks.start("one", {"LOADED": os.environ["LOADED"]}, output)
+        await until(lambda: lines(log))
+        service.kill()
+        await service.wait()
+
+    asyncio.run(story())
+
+
+@pytest.mark.live
 def test_what_cannot_be_loaded_says_so_itself(forks, tmp_path):
     log = tmp_path / "two.log"
 
