@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -53,6 +55,24 @@ def test_assets_are_packed_and_kept(built):
     plain = built.send("GET", "/det/assets/index-abc.js", headers={"Accept-Encoding": "identity"})
     assert "content-encoding" not in plain.headers
     assert len(gzip.compress(plain.content)) < len(plain.content)
+
+
+@pytest.mark.parametrize("path", ["/det/assets/index-abc.js", "/det", "/docs"])
+def test_a_slow_disk_holds_up_nobody_else(built, path, monkeypatch):
+    page._asset.cache_clear()
+    read, in_the_loop = Path.open, []
+
+    def note(self, *arguments, **options):
+        try:
+            in_the_loop.append(asyncio.get_running_loop() is not None)
+        except RuntimeError:
+            in_the_loop.append(False)
+        return read(self, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", note)
+    assert built.send("GET", path).status_code == 200
+    assert in_the_loop
+    assert not any(in_the_loop)
 
 
 @pytest.mark.parametrize("name", ["nope.js", "..%2f..%2fsecret.txt", "%2e%2e/secret.txt"])

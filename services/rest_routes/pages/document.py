@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from starlette.responses import HTMLResponse, Response
 
 from services.rest_requests.api_call import Anybody
@@ -22,4 +24,4 @@ async def openapi(call: Anybody) -> Response:
 @root.get("/docs", ("anybody", "cluster"))
 async def page(call: Anybody) -> Response:
     """A page to read and search the OpenAPI document."""
-    return HTMLResponse(plain_page("api.html"))
+    return HTMLResponse(await asyncio.to_thread(plain_page, "api.html"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import mimetypes
 import re
@@ -60,7 +61,8 @@ async def asset(call: Anybody, name: str) -> Response:
     if _NAME.fullmatch(name) is None:
         raise not_found("asset", name)
     try:
-        content, encoding = _asset(BUILT / "assets" / name, _best_encoding(call))
+        # In a thread, as all files of pages: one that is not in the host's memory may come slowly.
+        content, encoding = await asyncio.to_thread(_asset, BUILT / "assets" / name, _best_encoding(call))
     except OSError:
         raise not_found("asset", name) from None
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
@@ -94,12 +96,13 @@ def _asset(path: Path, encoding_name: str) -> tuple[bytes, str]:
 @root.get("/det/{rest:path}", ("anybody", "cluster"))
 async def page(call: Anybody) -> Response:
     """The page for every address in the web UI. Its script reads the address."""
-    index = BUILT / "index.html"
-    if not index.exists():
+    try:
+        content = await asyncio.to_thread((BUILT / "index.html").read_text, "utf-8")
+    except FileNotFoundError:
         return await _status(call)
     if call.request.url.path == "/":
         return RedirectResponse("/det/dashboard")
-    return HTMLResponse(index.read_text("utf-8"), headers={**HEADERS, "Content-Security-Policy": POLICY})
+    return HTMLResponse(content, headers={**HEADERS, "Content-Security-Policy": POLICY})
 
 
 async def _status(call: ApiCall) -> Response:
