@@ -67,7 +67,6 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
         if tracer is not None:
             stack.callback(tracer.flush)
         stack.enter_context(watch.serve_pages())
-        watch.set_starting("waiting for the broker")
         inbox = service_inbox(service.rules.owner)
         connection = await connect(settings, service.rules.owner, inbox)
         stack.push_async_callback(close, connection)

@@ -98,6 +98,8 @@ class SelfWatch:
     @contextlib.contextmanager
     def serve_pages(self) -> Iterator[None]:
         """Serve the health pages inside the context, if the settings ask for them."""
+        # Before the first page can be asked for: without a word about it, the process would be ready.
+        self.set_starting("waiting for the broker")
         port, host = self._settings.health_port, self._settings.health_host
         if port is not None:
             try:

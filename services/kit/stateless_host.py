@@ -113,7 +113,6 @@ async def serve(
 async def _connect(
     owner: str, settings: ServiceSettings, watch: SelfWatch, stack: AsyncExitStack
 ) -> ProcessContext:
-    watch.set_starting("waiting for the broker")
     connection = await connect(settings, owner, service_inbox(owner))
     stack.push_async_callback(close, connection)
     replica = uuid.uuid4().hex[:8]

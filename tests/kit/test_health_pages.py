@@ -65,6 +65,15 @@ def test_what_cannot_be_read_is_an_error_and_not_silence(conditions):
     assert (status, "no such number" in text) == (500, True)
 
 
+def test_a_process_that_begins_is_not_ready_at_its_first_answer(monkeypatch):
+    watch = SelfWatch("searcher", ServiceSettings(health_port=1), Measures("searcher"))
+    first = []
+    monkeypatch.setattr(watch.pages, "start", lambda *_: first.append(watch.pages.page("/readyz")))
+    with watch.serve_pages():
+        (status, text), *_ = first
+    assert (status[:3], b"waiting for the broker" in text) == ("503", True)
+
+
 def test_the_numbers(conditions):
     measures = Measures("searcher")
     messages = [Stored("control.any", position, b"") for position in (7, 8, 9)]
