@@ -115,9 +115,14 @@ class AgedCluster:
 
     def rss_mib(self, name: str) -> float:
         """What a service holds of the memory."""
-        pid = (self.home.read("processes.json") or {})[name]
-        status = Path(f"/proc/{pid}/status").read_text()
-        return int(status.split("VmRSS:")[1].split()[0]) / 1024
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            # A service may be ready before the supervisor has noted its new process.
+            pid = (self.home.read("processes.json") or {})[name]
+            with contextlib.suppress(OSError, IndexError):
+                return int(Path(f"/proc/{pid}/status").read_text().split("VmRSS:")[1].split()[0]) / 1024
+            time.sleep(0.02)
+        raise TimeoutError(f"no process of {name} is noted after {PATIENCE_S:.0f} s")
 
 
 @contextlib.contextmanager
