@@ -9,13 +9,16 @@ from det_contracts import codec, subjects
 from det_contracts.envelope import PassedOver, Recorded
 from services.kit.log import Stored
 
+Reader = Callable[[Stored, str], Recorded | PassedOver]
+"""Decodes a message of a stream, or passes it over."""
+
 
 def read_event(message: Stored, stream: str = subjects.CONTROL) -> Recorded:
     """Decode an event of CONTROL. See `codec.read` for messages that are not events."""
     return codec.read(message.subject, message.body, message.position, stream)
 
 
-def reader_of(kinds: Container[type]) -> Callable[[Stored, str], Recorded | PassedOver]:
+def reader_of(kinds: Container[type]) -> Reader:
     """Return a reader of CONTROL that decodes events of these kinds alone; see `codec.read_if`."""
 
     def read(message: Stored, stream: str) -> Recorded | PassedOver:

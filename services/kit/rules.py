@@ -17,10 +17,9 @@ import msgspec
 from det_contracts import subjects
 from det_contracts.envelope import PassedOver, Recorded
 from services.kit.log import Stored
-from services.kit.records import read_event, reader_of
+from services.kit.records import Reader, read_event, reader_of
 from services.kit.roots import Roots
 
-Reader = Callable[[Stored, str], Recorded | PassedOver]
 Key = tuple[str, Any]
 """Key of a record: (field of the state, id)."""
 

@@ -36,9 +36,9 @@ from services.kit.pager import Pager
 from services.kit.portions import Portion, portions_of, size_of
 from services.kit.process import flatten_errors
 from services.kit.process_metrics import Measures
-from services.kit.records import describe_history
+from services.kit.records import Reader, describe_history
 from services.kit.roots import PageFault
-from services.kit.rules import Call, Key, Reader, Rules
+from services.kit.rules import Call, Key, Rules
 from services.kit.saver import Saver
 from services.kit.service_events import KINDS, ServiceEvents
 from services.kit.snapshot_store import DatabaseSaver

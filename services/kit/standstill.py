@@ -11,7 +11,7 @@ ones.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import structlog
@@ -22,7 +22,7 @@ from det_contracts.events.gateway import DecisionsRetried, EventSkipped, Skipped
 from det_contracts.problems import Refused, failed_precondition, unavailable
 from services.kit.log import Log, OutcomeUnknown, Stored
 from services.kit.portions import Portion
-from services.kit.records import read_event
+from services.kit.records import Reader, read_event
 
 SKIPPED = "skipped by an administrator"
 MAX_SKIPPED = 1000
@@ -115,12 +115,7 @@ class Standstill:
             self._passed.add((stream, position))
         return is_skipped
 
-    def read(
-        self,
-        read: Callable[[Stored, str], Recorded | PassedOver],
-        messages: Sequence[Stored],
-        stream: str,
-    ) -> Portion:
+    def read(self, read: Reader, messages: Sequence[Stored], stream: str) -> Portion:
         """Decode messages that are to be folded now, without those to be skipped. Raises `Poison`."""
         decoded, events, passed_over = list[Stored](), list[Recorded](), 0
         for message in messages:

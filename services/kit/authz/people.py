@@ -137,8 +137,8 @@ def add_people_fold(evolve: Fold[P]) -> Fold[P]:
 def _both(first: FoldOne[P], second: FoldOne[P] | None) -> FoldOne[P]:
     if second is None:
         return first
-    # A list, because the fold is a generator: its changes must have been made before `second` looks at them.
-    return lambda state, recorded: [*list(first(state, recorded)), *second(state, recorded)]
+    # The fold is a generator: consumed here, its changes have been made before `second` looks at them.
+    return lambda state, recorded: [*first(state, recorded), *second(state, recorded)]
 
 
 def _user_set(state: People, event: gateway.UserSet) -> Iterable[Key]:
