@@ -25,6 +25,7 @@ from typing import NamedTuple
 import nats
 
 from benchmarks.fold_rate import fold
+from benchmarks.kit.appending import append_until_stored
 from benchmarks.kit.benchmark import Benchmark
 from benchmarks.kit.histories import Cluster, bodies
 from benchmarks.kit.live import Broker, connected, running_broker
@@ -152,7 +153,7 @@ async def _decide(url: str, done: Event, answers: Connection) -> None:
             began = time.perf_counter()
             batch = [Draft(subject, b"{}", ""), *drafts]
             named = [Draft(draft.subject, draft.body, uuid.uuid4().hex) for draft in batch]
-            last = await log.append_batch(named, fence=Fence(subject, fence))
+            last = await append_until_stored(log, named, Fence(subject, fence))
             fence, position = last - len(drafts), 0
             while position < last:
                 messages = (await feed.batch()).messages
@@ -171,8 +172,8 @@ async def _fill(stream: Log, cluster: Cluster, count: int) -> None:
     for first in range(0, count, BATCH + 1):
         drafts = [Draft(subject, b"{}", f"lead-{first}")]
         drafts += [Draft(*message, f"{first}-{n}") for n, message in enumerate(itertools.islice(ends, BATCH))]
-        fence = await stream.append_batch(drafts, fence=Fence(subject, fence)) - BATCH
-    await stream.append_batch([Draft(subject, b"{}", "last")], fence=Fence(subject, fence))
+        fence = await append_until_stored(stream, drafts, Fence(subject, fence)) - BATCH
+    await append_until_stored(stream, [Draft(subject, b"{}", "last")], Fence(subject, fence))
 
 
 async def _read(log: Log, count: int) -> float:

@@ -16,6 +16,7 @@ from typing import Any
 import uvloop
 
 from benchmarks.decisions import single_appends
+from benchmarks.kit.appending import append_until_stored
 from benchmarks.kit.benchmark import Benchmark
 from benchmarks.kit.live import Broker, connected, running_broker
 from benchmarks.kit.table import row
@@ -60,7 +61,7 @@ class Cluster:
             some = events[at : at + BATCH]
             lead = Decision(owner="bench", seen=0, count=len(some), replica="b")
             drafts = [self._draft(event) for event in (lead, *some)]
-            last = await self.journal.append_batch(drafts, fence=Fence(drafts[0].subject, self._fence))
+            last = await append_until_stored(self.journal, drafts, Fence(drafts[0].subject, self._fence))
             self._fence = last - len(drafts) + 1
 
     async def state(self, event: Any) -> None:

@@ -25,8 +25,8 @@ MAX_PROCESSORS = 4
 """Most processors for a broker that shares its host. One handles some 100,000 messages a second."""
 
 
-def held_port(port: int = 0) -> socket.socket:
-    """Reserve a TCP port on loopback until the result is closed; 0 picks a free one. Raises OSError.
+def held_port(port: int = 0, host: str = "127.0.0.1") -> socket.socket:
+    """Reserve a TCP port until the result is closed; 0 picks a free one. Raises OSError.
 
     The system does not hand the port out to others, but a process that is told the number can listen on it.
     """
@@ -34,7 +34,7 @@ def held_port(port: int = 0) -> socket.socket:
     try:
         # With this option on both sockets, one can listen while the other is bound but never listens.
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.bind(("127.0.0.1", port))
+        held.bind((host, port))
     except BaseException:
         held.close()
         raise

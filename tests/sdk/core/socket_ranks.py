@@ -41,5 +41,5 @@ def run_ranks(body, nodes=1, per_node=2, **more):
         thread.start()
     for thread in threads:
         thread.join(PATIENCE_S)
-        assert not thread.is_alive(), "a rank hangs"
+        assert not thread.is_alive(), f"a rank hangs; the ranks gave: {outcomes}"
     return outcomes

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 
 import pytest
 
@@ -104,6 +105,9 @@ def test_ranks_are_as_after_a_cold_start(both, ranks):
 )
 def test_ranks_end_as_after_a_cold_start(both, ranks, how, code):
     cold, warm = cold_and_warm(both, ranks, ENDS, how)
+    for stream in cold[0]:
+        lines, warm_lines = Counter(cold[0][stream]), Counter(warm[0][stream])
+        assert (lines - warm_lines, warm_lines - lines) == (Counter(), Counter()), stream
     assert warm == cold
     assert cold[1][0] == code
 
