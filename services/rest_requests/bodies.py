@@ -6,39 +6,47 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
 
+from det_contracts.events.webhooks import KINDS, TRIGGER_STATES
+from services.people.commands.parked import DECIDERS
 from services.rest_requests.bodies_of_people import AgentUserBody
-from services.rest_requests.body import Body, Long
+from services.rest_requests.body import Body, Flag, Long, documented, requires
 
 GitText = Annotated[str, Field(max_length=2000)]
 """Text describing a git checkout; the limit is in characters."""
 
 
+Program = Annotated[str, documented(enum=DECIDERS)]
+STATE_CHANGE = "TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE"
+"""The only trigger of webhooks."""
+WEBHOOK_TYPES = [f"WEBHOOK_TYPE_{kind}" for kind in KINDS]
+
+
 class RetryBody(Body):
     """POST /master/parked/retry: the program that retries what it could not decide or process."""
 
-    program: str
+    program: Program
 
 
 class SkipBody(Body):
     """POST /master/parked/skip: the event that a program is to skip, and why that is right."""
 
-    program: str
+    program: Program
     stream: str = "CONTROL"
-    position: int
+    position: Long
     reason: Annotated[str, Field(max_length=2000)]
 
 
 class RebuildBody(Body):
     """POST /master/rebuild: the program whose database is rebuilt from the log."""
 
-    program: str
+    program: Program
 
 
 class LogBody(Body):
     """How services print their own logs."""
 
     level: str | None = None
-    color: bool | None = None
+    color: Flag | None = None
 
 
 class MasterConfigPart(Body):
@@ -50,7 +58,9 @@ class MasterConfigPart(Body):
 class MaskBody(Body):
     """Which parts of a record are meant."""
 
-    paths: Annotated[list[str], Field(max_length=20)] = []
+    paths: Annotated[
+        list[Annotated[str, documented(enum=["log", "log.level", "log.color"])]], Field(max_length=20)
+    ] = []
 
 
 class MasterConfigBody(Body):
@@ -63,41 +73,53 @@ class MasterConfigBody(Body):
 class BindingBody(Body):
     """POST, PUT and DELETE /resource-pools/{name}/workspace-bindings: workspaces by id, by name, or both."""
 
-    workspace_ids: list[int] | None = None
+    workspace_ids: list[Long] | None = None
     workspace_names: list[str] | None = None
 
 
-class WebhookCondition(Body):
+class ConditionBody(Body):
     """The condition on which a webhook trigger fires."""
 
-    state: str = ""
+    model_config = requires("state")
+
+    state: Annotated[
+        str, documented(enum=[*TRIGGER_STATES, *(f"STATE_{state}" for state in TRIGGER_STATES)])
+    ] = ""
 
 
-class WebhookTrigger(Body):
+class TriggerBody(Body):
     """One trigger of a webhook."""
 
-    trigger_type: str = "TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE"
-    condition: WebhookCondition = WebhookCondition()
+    model_config = requires("condition")
+
+    trigger_type: Annotated[str, documented(enum=[STATE_CHANGE])] = STATE_CHANGE
+    condition: ConditionBody = ConditionBody()
 
 
 class WebhookBody(Body):
     """POST /webhooks"""
 
-    url: str
-    triggers: Annotated[list[WebhookTrigger], Field(max_length=20)] = []
-    webhook_type: str = "WEBHOOK_TYPE_DEFAULT"
+    url: Annotated[str, documented(pattern="^https?://.")]
+    triggers: Annotated[list[TriggerBody], Field(max_length=20)] = []
+    webhook_type: Annotated[str, documented(enum=WEBHOOK_TYPES)] = WEBHOOK_TYPES[0]
     signing_key: str = ""
     """Extension: the key with which receivers verify signatures. One is generated if it is empty."""
 
 
 class WorkspaceBody(Body):
-    """POST /workspaces, PATCH /workspaces/{id}: present fields are changed, empty ones are cleared."""
+    """PATCH /workspaces/{id}: present fields are changed, empty ones are cleared."""
 
-    name: str | None = None
+    name: Annotated[str, documented(minLength=1)] | None = None
     checkpoint_storage_config: dict[str, Any] | None = None
     agent_user_group: AgentUserBody | None = None
     default_compute_pool: str | None = None
     default_aux_pool: str | None = None
+
+
+class NewWorkspace(WorkspaceBody):
+    """POST /workspaces"""
+
+    model_config = requires("name")
 
 
 class NoteBody(Body):
@@ -133,9 +155,9 @@ class ExperimentMove(Body):
 
 
 class ModelBody(Body):
-    """POST /models, PATCH /models/{name}: fields that are present are set."""
+    """PATCH /models/{name}: fields that are present are set."""
 
-    name: str | None = None
+    name: Annotated[str, documented(minLength=1)] | None = None
     description: str | None = None
     metadata: dict[str, Any] | None = None
     labels: tuple[str, ...] | None = None
@@ -147,6 +169,12 @@ class ModelBody(Body):
         """The fields to set, as passed to the command."""
         fields = self.model_dump(exclude={"workspace_id", "workspace_name"})
         return {name: value for name, value in fields.items() if value is not None}
+
+
+class NewModel(ModelBody):
+    """POST /models"""
+
+    model_config = requires("name")
 
 
 class ModelMove(Body):
@@ -186,7 +214,7 @@ class TaskBody(Body):
     workspace_id: Long = 0
     experiment_ids: list[Long] = []
     trial_ids: list[Long] = []
-    preview: bool = False
+    preview: Flag = False
     """For a notebook: return the configuration it would have, without starting it."""
     data: str = ""
     """For a shell: base64-encoded JSON. A passphrase in it is refused."""
@@ -196,7 +224,7 @@ class IdleReport(Body):
     """PUT /notebooks/{id}/report_idle"""
 
     notebook_id: str = ""
-    idle: bool
+    idle: Flag
 
 
 class TaskPriority(Body):
@@ -208,7 +236,7 @@ class TaskPriority(Body):
 class CheckpointUuids(Body):
     """DELETE /checkpoints"""
 
-    checkpoint_uuids: list[str] = []
+    checkpoint_uuids: Annotated[list[str], documented(minItems=1)]
 
 
 class CheckpointFiles(CheckpointUuids):
@@ -217,10 +245,16 @@ class CheckpointFiles(CheckpointUuids):
     checkpoint_globs: list[str] = []
 
 
+class NewMetadata(Body):
+    """A checkpoint, of which the metadata is read."""
+
+    metadata: dict[str, Any]
+
+
 class CheckpointMetadata(Body):
     """POST /checkpoints/{uuid}/metadata: the checkpoint with its new metadata."""
 
-    checkpoint: dict[str, Any] = {}
+    checkpoint: NewMetadata
 
 
 class ListedCheckpoint(Body):
@@ -259,7 +293,7 @@ class ContextItem(Body):
 class Disable(Body):
     """POST /agents/{id}/disable and /agents/{id}/slots/{id}/disable"""
 
-    drain: bool = False
+    drain: Flag = False
 
 
 class QueueUpdate(Body):
@@ -295,7 +329,7 @@ class BulkFilters(Body):
     description: str = ""
     name: str = ""
     labels: list[str] = []
-    archived: bool | None = None
+    archived: Flag | None = None
     states: list[str] = []
     user_ids: list[Long] = []
     project_id: Long = 0
@@ -338,7 +372,7 @@ class TrialPatch(Body):
 class TrialStart(Body):
     """POST /trials/{id}/start"""
 
-    resume: bool = False
+    resume: Flag = False
 
 
 class CreateExperiment(Body):
@@ -346,8 +380,8 @@ class CreateExperiment(Body):
 
     config: str = ""
     model_definition: list[ContextItem] = []
-    validate_only: bool = False
-    activate: bool = False
+    validate_only: Flag = False
+    activate: Flag = False
     parent_id: Long = 0
     project_id: Long = 0
     template: str = ""
@@ -358,4 +392,4 @@ class CreateExperiment(Body):
     git_commit: GitText = ""
     git_committer: GitText = ""
     git_commit_date: GitText = ""
-    unmanaged: bool = False
+    unmanaged: Flag = False

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated
 
 import msgspec
 
 from det_contracts.events.gateway import AgentUser, TokenScope
 from det_contracts.problems import invalid
-from services.rest_requests.body import Body, BoundedList, Long
+from services.rest_requests.body import Body, BoundedList, Flag, Long, documented, requires
 
 _LIFESPAN = re.compile(r"([0-9]{1,6})([hd])")
 
@@ -18,7 +19,7 @@ class Login(Body):
 
     username: str
     password: str = ""
-    is_hashed: bool = False
+    is_hashed: Flag = False
 
 
 class TicketBody(Body):
@@ -35,7 +36,7 @@ class TokenBody(Body):
     description: str = ""
     """Alternative to `name`."""
     scope: TokenScope = "all"
-    lifespan: str = ""
+    lifespan: Annotated[str, documented(pattern="^([0-9]{1,6}[hd])?$")] = ""
     """A number followed by `h` (hours) or `d` (days). The default is 30 days."""
     user_id: Long = 0
 
@@ -69,29 +70,35 @@ def agent_user(body: AgentUserBody | None) -> AgentUser | None:
 class UserBody(Body):
     """PATCH /users/{id}: fields that are present are changed."""
 
-    username: str | None = None
-    admin: bool | None = None
-    active: bool | None = None
-    remote: bool | None = None
+    username: Annotated[str, documented(minLength=1)] | None = None
+    admin: Flag | None = None
+    active: Flag | None = None
+    remote: Flag | None = None
     display_name: str | None = None
     agent_user_group: AgentUserBody | None = None
     password: str | None = None
-    is_hashed: bool = False
+    is_hashed: Flag = False
+
+
+class NewUser(UserBody):
+    """A user to be created."""
+
+    model_config = requires("username")
 
 
 class UserCreation(Body):
     """POST /users"""
 
-    user: UserBody
+    user: NewUser
     password: str = ""
-    is_hashed: bool = False
+    is_hashed: Flag = False
 
 
 class SettingBody(Body):
     """One setting that a page stores for a user."""
 
     storage_path: str = ""
-    key: str = ""
+    key: Annotated[str, documented(minLength=1)]
     value: str = ""
 
 
@@ -103,11 +110,17 @@ class SettingsBody(Body):
 
 
 class GroupBody(Body):
-    """POST /groups, PUT /groups/{group_id}"""
+    """PUT /groups/{group_id}"""
 
-    name: str | None = None
+    name: Annotated[str, documented(minLength=1)] | None = None
     add_users: BoundedList[Long] = []
     remove_users: BoundedList[Long] = []
+
+
+class NewGroup(GroupBody):
+    """POST /groups"""
+
+    model_config = requires("name")
 
 
 class QuotaBody(Body):
@@ -152,7 +165,7 @@ class GivenRole(Body):
 
     role: RoleBody
     scope_workspace_id: Long = 0
-    scope_cluster: bool = False
+    scope_cluster: Flag = False
 
 
 class UserRole(Body):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
@@ -10,9 +11,11 @@ import msgspec
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import RedirectResponse, Response
+from starlette.routing import Match
 
 from det_contracts.problems import Code, Problem, Refused
 from services.web.bodies import describe_faults
@@ -149,11 +152,38 @@ async def _http(request: Request, error: HTTPException) -> Response:
     if error.status_code == 404:
         message = f"there is nothing at {request.url.path}"
     if error.status_code == 405:
-        message = f"{request.method} is not offered at {request.url.path}"
+        return _not_offered(request, _methods(request, _has_path) or _methods(request, _matches))
     return response(request.url.path, Problem(code, message), error.status_code)
 
 
+def _not_offered(request: Request, methods: set[str]) -> Response:
+    offered = ", ".join(sorted(methods))
+    message = f"{request.method} is not offered at {request.url.path}, only {offered}"
+    refusal = response(request.url.path, Problem("unimplemented", message), 405)
+    refusal.headers["Allow"] = offered
+    return refusal
+
+
+def _methods(request: Request, is_meant: Callable[[APIRoute, Request], bool]) -> set[str]:
+    """The methods of all routes that a request's path may mean."""
+    routes = (route for route in request.app.router.routes if isinstance(route, APIRoute))
+    return {method for route in routes if is_meant(route, request) for method in route.methods or ()}
+
+
+def _matches(route: APIRoute, request: Request) -> bool:
+    return route.matches(request.scope)[0] is not Match.NONE
+
+
+def _has_path(route: APIRoute, request: Request) -> bool:
+    return route.path == request.url.path
+
+
 async def _invalid(request: Request, error: RequestValidationError) -> Response:
+    # `PATCH /experiments/archive` would else be told that `archive` is no number.
+    if any(fault["loc"][0] == "path" for fault in error.errors()):
+        methods = _methods(request, _has_path)
+        if methods:
+            return _not_offered(request, methods)
     return response(request.url.path, Problem("invalid_argument", _faults(error)))
 
 

@@ -24,7 +24,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from det_contracts.problems import invalid
 from services.kit.paging import Window
 
-MAX_INT64 = 2**63 - 1
+MAX_INT64 = 2**63 - 2
+"""The largest number that is taken: its neighbour, which a bound may become, also fits into 64 bits."""
 FAULT = "query"
 """Error type of faults raised here. Their message follows the parameter's name."""
 _BOOLEANS = {"true": True, "1": True, "": True, "false": False, "0": False}
@@ -164,11 +165,15 @@ def _some_integers(values: list[str]) -> list[int]:
     return [_integer(value) if isinstance(value, str) else value for value in values]
 
 
-Integer = Annotated[int, *_single_value(_integer, {"type": "integer"})]
-MaybeInteger = Annotated[int | None, *_single_value(_integer, {"type": "integer"})]
+_INTEGER = {"type": "integer", "minimum": -MAX_INT64, "maximum": MAX_INT64}
+Integer = Annotated[int, *_single_value(_integer, _INTEGER)]
+MaybeInteger = Annotated[int | None, *_single_value(_integer, _INTEGER)]
 Number = Annotated[float | None, *_single_value(_number, {"type": "number"})]
 """A finite number."""
-Instant = Annotated[float | None, *_single_value(_instant, {"type": "string", "format": "date-time"})]
+Instant = Annotated[
+    float | None,
+    *_single_value(_instant, {"anyOf": [{"type": "string", "format": "date-time"}, {"const": ""}]}),
+]
 """An RFC 3339 time, converted to seconds since the epoch."""
 Flag = Annotated[bool, PlainValidator(_flag), WithJsonSchema({"type": "boolean"})]
 """A flag without a value is true."""
@@ -176,20 +181,46 @@ MaybeFlag = Annotated[bool | None, PlainValidator(_flag), WithJsonSchema({"type"
 Integers = Annotated[
     list[int],
     PlainValidator(_some_integers),
-    WithJsonSchema({"type": "array", "items": {"type": "integer"}}),
+    WithJsonSchema({"type": "array", "items": _INTEGER}),
 ]
 Order = Annotated[
     bool,
     PlainValidator(_order),
-    WithJsonSchema({"type": "string", "enum": ["ORDER_BY_UNSPECIFIED", "ORDER_BY_ASC", "ORDER_BY_DESC"]}),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "enum": ["ORDER_BY_UNSPECIFIED", "ORDER_BY_ASC", "ORDER_BY_DESC", *filter(str.isdigit, _ORDERS)],
+        }
+    ),
 ]
 """Whether the order is descending."""
+
+
+def documented(**bounds: int) -> Any:
+    """Annotate an `int` as a number whose documented bounds the route checks, with words of its own."""
+    check, _ = _single_value(_integer, _INTEGER)
+    return _ValidatorWithSchema(check, WithJsonSchema({**_INTEGER, **bounds}))
+
+
+def integer_between(lowest: int, highest: int) -> Any:
+    """Annotate an `int` as a number within these bounds."""
+
+    def check(value: Any) -> Any:
+        if value == "":
+            raise PydanticUseDefault
+        number = _integer(value) if isinstance(value, str) else value
+        if number is not None and not lowest <= number <= highest:
+            _fault(f"must be from {lowest} to {highest}, not {number}")
+        return number
+
+    schema = WithJsonSchema({"type": "integer", "minimum": lowest, "maximum": highest})
+    return _ValidatorWithSchema(PlainValidator(check), schema)
 
 
 def enum_values(prefix: str, allowed: Iterable[str]) -> Any:
     """Annotate a `list[str]` as enum values that are written with a prefix and read without it."""
     all = tuple(allowed)
-    items = {"type": "string", "enum": [prefix + value for value in ("UNSPECIFIED", *all)]}
+    items = {"type": "string", "enum": _documented_values(prefix, all)}
     schema = WithJsonSchema({"type": "array", "items": items})
     return _ValidatorWithSchema(
         PlainValidator(functools.partial(_strip_prefixes, prefix=prefix, allowed=all)), schema
@@ -206,8 +237,13 @@ def enum_value(prefix: str, allowed: Iterable[str]) -> Any:
             raise PydanticUseDefault
         return values[0]
 
-    schema = WithJsonSchema({"type": "string", "enum": [prefix + value for value in ("UNSPECIFIED", *all)]})
+    schema = WithJsonSchema({"type": "string", "enum": _documented_values(prefix, all)})
     return _ValidatorWithSchema(PlainValidator(check), schema)
+
+
+def _documented_values(prefix: str, allowed: tuple[str, ...]) -> list[str]:
+    """What clients may write: the names, and 0, which generated clients send for "unspecified"."""
+    return [*(prefix + value for value in ("UNSPECIFIED", *allowed)), "0"]
 
 
 class _ValidatorWithSchema:
@@ -226,7 +262,7 @@ class _ValidatorWithSchema:
 class Limited(QueryModel):
     """How many items are requested."""
 
-    limit: Integer = 0
+    limit: Annotated[int, documented(minimum=-2)] = 0
 
 
 class Ordered(QueryModel):
@@ -262,7 +298,7 @@ class Grouped(QueryModel):
 class Periodic(QueryModel):
     """How often a stream may report changes."""
 
-    period_seconds: Integer = 0
+    period_seconds: Annotated[int, documented(minimum=0)] = 0
 
 
 class Followed(Periodic):

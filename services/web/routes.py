@@ -101,6 +101,8 @@ class Routes:
         """
         for path, endpoint, methods, row, options in self._declared:
             behind = [Depends(guard(row)), *(options.get("dependencies") or ())]
-            router.add_api_route(
-                prefix + path, endpoint, **options | {"methods": list(methods), "dependencies": behind}
-            )
+            documented = options.get("openapi_extra") or {}
+            if row.permission == "anybody":
+                documented = {**documented, "security": []}
+            more = {"methods": list(methods), "dependencies": behind, "openapi_extra": documented}
+            router.add_api_route(prefix + path, endpoint, **options | more)

@@ -85,8 +85,8 @@ def test_metadata_is_replaced(stored):
     changed = stored.post(f"/api/v1/checkpoints/{UUID}/metadata", body)["checkpoint"]
     assert changed["metadata"] == {"note": "good"}
     assert stored.get(f"/api/v1/checkpoints/{UUID}")["checkpoint"]["metadata"] == {"note": "good"}
-    for wrong in ({}, {"checkpoint": {"metadata": [1]}}):
-        assert "metadata" in stored.refused(400, "POST", f"/api/v1/checkpoints/{UUID}/metadata", wrong)
+    for wrong, named in (({}, "checkpoint: "), ({"checkpoint": {"metadata": [1]}}, "checkpoint.metadata: ")):
+        assert named in stored.refused(400, "POST", f"/api/v1/checkpoints/{UUID}/metadata", wrong)
 
 
 def deletion_requests(gateway):

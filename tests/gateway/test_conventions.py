@@ -22,9 +22,23 @@ def test_errors_have_one_shape_inside_the_api_and_another_outside(gateway):
     }
     answer = gateway.send("GET", "/nothing")
     assert (answer.status_code, answer.json()) == (404, {"message": "there is nothing at /nothing"})
-    answer = gateway.send("DELETE", "/api/v1/experiments")
-    assert answer.status_code == 405
-    assert answer.json()["error"]["code"] == 12
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "offered"),
+    [
+        ("DELETE", "/api/v1/experiments", "GET, POST"),
+        ("TRACE", "/api/v1/experiments/1", "DELETE, GET, PATCH"),
+        # The part behind the last slash is no number, but another route has all of it.
+        ("PATCH", "/api/v1/experiments/archive", "POST"),
+        ("PUT", "/tasks", "GET"),
+    ],
+)
+def test_a_method_that_is_not_offered_is_told_which_are(gateway, method, path, offered):
+    gateway.log_in("determined")
+    answer = gateway.send(method, path)
+    assert (answer.status_code, answer.headers["Allow"]) == (405, offered)
+    assert f"{method} is not offered at {path}, only {offered}" in answer.text
 
 
 @pytest.mark.parametrize(
@@ -231,3 +245,17 @@ def test_a_line_of_a_stream_that_failed():
         "error": {"grpc_code": 5, "http_code": 404, "message": "x", "http_status": "NotFound"}
     }
     assert invalid("x").problem.code == "invalid_argument"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        ("/api/v1/experiments/1/move", {"destinationProjectId": False}, "destinationProjectId: "),
+        ("/api/v1/agents/w/disable", {"drain": 1}, "drain: "),
+        ("/api/v1/experiments/1/move", {"destinationProjectId": 2**63}, "destinationProjectId: "),
+    ],
+)
+def test_true_is_no_number_and_one_is_not_true(gateway, path, body, message):
+    gateway.log_in("admin")
+    gateway.apply(story.worker_here(), story.created(1))
+    assert message in gateway.refused(400, "POST", path, body)

@@ -106,7 +106,7 @@ def test_a_script_speaks_for_its_own_trial_alone(used):
     [
         ({"trialId": 9}, 404, "trial '9' not found"),
         ({"checkpointUuid": "c-9"}, 404, "checkpoint 'c-9' not found"),
-        ({"trialSourceInfoType": f"{TYPE}UNSPECIFIED"}, 400, "INFERENCE, FINE_TUNING"),
+        ({"trialSourceInfoType": f"{TYPE}UNSPECIFIED"}, 400, "TYPE_INFERENCE' or 'TRIAL"),
         ({"trialSourceInfoType": "JUDGES"}, 400, "trialSourceInfoType"),
         ({"modelId": 1}, 400, "give both, or neither"),
         ({"modelId": 7, "modelVersion": 1}, 404, "model '7' not found"),

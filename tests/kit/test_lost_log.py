@@ -149,8 +149,8 @@ def test_another_log_is_known_though_it_is_longer(broker):
 
                 # Whoever reads it, and whoever reads again. One who looks before the sixth message is there
                 # is told that the end is missing.
-                told = await refusal(on())
-                assert "not the one that was read before: position 5" in told or "lost its tail" in told
+                message = await refusal(on())
+                assert "not the one that was read before: position 5" in message or "lost its tail" in message
             assert log.marks[CONTROL].position == 5
             later = JetStreamLog(reading, log.marks)
             assert "not the one that was read before" in await refusal(read_to_the_end(later, after=5))

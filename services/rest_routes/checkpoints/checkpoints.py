@@ -31,7 +31,7 @@ from services.rest_requests.bodies import (
 )
 from services.rest_requests.streaming import Stream
 from services.rest_routes.present import records
-from services.rest_routes.present.answers import page_schema, record_schema
+from services.rest_routes.present.answers import media_schema, page_schema, record_schema
 from services.rest_routes.present.checkpoint import checkpoint
 from services.rest_routes.present.metrics import VALIDATION
 from services.submission import secrets
@@ -181,10 +181,8 @@ async def list_files(call: Authenticated, body: ListedCheckpoints) -> Response:
 @router.post("/checkpoints/{uuid}/metadata", ("edit", "checkpoint"))
 async def set_metadata(call: Authenticated, uuid: str, body: CheckpointMetadata) -> Response:
     """Replace the registered metadata. The files are not changed."""
-    metadata = body.checkpoint.get("metadata")
-    if not isinstance(metadata, dict):
-        raise invalid("checkpoint.metadata: a JSON object is expected")
-    await call.peers.command(SetMetadata(uuid=uuid, metadata=metadata, user=call.user.username))
+    command = SetMetadata(uuid=uuid, metadata=body.checkpoint.metadata, user=call.user.username)
+    await call.peers.command(command)
     return call.answer({"checkpoint": checkpoint(call.catalogue.checkpoint(uuid), call.catalogue.state)})
 
 
@@ -196,7 +194,9 @@ def _storage_of(call: UserCall, experiment_id: int) -> dict[str, Any]:
     return storage
 
 
-@root.get("/checkpoints/{uuid}", ("view", "checkpoint"))
+@root.get(
+    "/checkpoints/{uuid}", ("view", "checkpoint"), **media_schema("application/gzip", "application/x-tar")
+)
 async def download(call: Authenticated, uuid: str) -> Response:
     """All files of a checkpoint as a tar archive, compressed unless `Accept` asks for a plain one."""
     record = call.catalogue.checkpoint(uuid)

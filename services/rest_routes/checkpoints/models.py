@@ -16,7 +16,7 @@ from services.kit import paging
 from services.kit.patterns import ANY_TEXT, name_matcher
 from services.people import users, workspace_records
 from services.rest_requests.api_call import Authenticated, UserCall
-from services.rest_requests.bodies import ModelBody, ModelMove, VersionBody
+from services.rest_requests.bodies import ModelBody, ModelMove, NewModel, VersionBody
 from services.rest_routes.checkpoints import checkpoints
 from services.rest_routes.present import model as present
 from services.rest_routes.present import records
@@ -149,7 +149,7 @@ async def registered(call: Authenticated) -> Response:
 
 
 @router.post("/models", ("create", "body"))
-async def create(call: Authenticated, body: ModelBody) -> Response:
+async def create(call: Authenticated, body: NewModel) -> Response:
     """Create a model."""
     state = call.catalogue.state
     space = workspace_records.FIRST

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 from starlette.responses import Response
@@ -14,7 +14,7 @@ from det_contracts.queries import StorageRefusal
 from services.catalogue.domain import Allocation
 from services.catalogue.peers import query_or_empty
 from services.rest_requests.api_call import Authenticated, UserCall
-from services.rest_requests.body import Body
+from services.rest_requests.body import Body, Long, documented
 from services.rest_routes.tasks.witness import Witness, run_of_script
 from services.web.errors import forbidden
 from services.web.query import FromQuery, Integer, QueryModel
@@ -23,16 +23,24 @@ from services.web.routes import Routes
 router = Routes()
 
 
+STATES = ["STATE_COMPLETED", "STATE_UNSPECIFIED"]
+
+
 class Stored(Body):
     """POST /checkpoints"""
 
     task_id: str = ""
     allocation_id: str = ""
-    uuid: str
-    resources: dict[str, int] = Field(default_factory=dict)
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    uuid: Annotated[str, documented(pattern="^[A-Za-z0-9_-]+$")]
+    resources: dict[str, Long] = Field(default_factory=dict)
+    metadata: Annotated[
+        dict[str, Any],
+        documented(
+            properties={"steps_completed": {"type": "integer", "minimum": 0}}, required=["steps_completed"]
+        ),
+    ]
     secret: str = ""
-    state: str = "STATE_COMPLETED"
+    state: Annotated[str, documented(enum=STATES)] = STATES[0]
 
 
 class RefusalQuery(QueryModel):
@@ -59,7 +67,7 @@ async def store(call: Authenticated, body: Stored) -> Response:
     # It becomes a directory of the storage, and part of a subject.
     if not ids.is_token(body.uuid):
         raise invalid(f"uuid '{body.uuid}' may hold letters, digits, - and _ only")
-    if body.state not in ("STATE_COMPLETED", "STATE_UNSPECIFIED"):
+    if body.state not in STATES:
         raise invalid(f"state is {body.state}: only what is complete is registered")
     steps = body.metadata.get("steps_completed")
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:

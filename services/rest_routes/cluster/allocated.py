@@ -16,6 +16,7 @@ from services.catalogue import resource_allocation, runs
 from services.catalogue.resource_allocation import HeldRun, Period, PeriodSums
 from services.catalogue.usage_days import EPOCH
 from services.rest_requests.api_call import Authenticated, UserCall
+from services.rest_routes.present.answers import media_schema
 from services.web.query import FromQuery, Instant, QueryModel, enum_value
 from services.web.routes import Routes
 
@@ -51,13 +52,13 @@ async def raw(call: Authenticated, query: FromQuery[TimeRangeQuery]) -> Response
     return call.answer({"resourceEntries": entries})
 
 
-@root.get("/resources/allocation/raw", ("read_log", "cluster"))
+@root.get("/resources/allocation/raw", ("read_log", "cluster"), **media_schema("text/csv"))
 async def raw_as_csv(call: Authenticated, query: FromQuery[TimeRangeQuery]) -> Response:
     """Every run that held slots in a time range, as CSV."""
     return await _csv(resource_allocation.raw_csv, await _runs_in_range(call, query))
 
 
-@root.get("/resources/allocation/allocations-csv", ("read_log", "cluster"))
+@root.get("/resources/allocation/allocations-csv", ("read_log", "cluster"), **media_schema("text/csv"))
 async def allocations_as_csv(call: Authenticated, query: FromQuery[TimeRangeQuery]) -> Response:
     """Every run that held slots in a time range, with workspaces and slot hours, as CSV."""
     return await _csv(resource_allocation.allocations_csv, await _runs_in_range(call, query))
@@ -73,7 +74,7 @@ async def aggregated(call: Authenticated, query: FromQuery[PeriodsQuery]) -> Res
     return call.answer({"resourceEntries": entries})
 
 
-@root.get("/resources/allocation/aggregated", ("read_log", "cluster"))
+@root.get("/resources/allocation/aggregated", ("read_log", "cluster"), **media_schema("text/csv"))
 async def aggregated_as_csv(call: Authenticated, query: FromQuery[PeriodsQuery]) -> Response:
     """The same as CSV."""
     period, sums = await _sums_by_period(call, query)

@@ -14,19 +14,20 @@ from services.catalogue.visibility import Visibility
 from services.kit.process_metrics import Measures, Reading
 from services.rest_requests.api_call import Authenticated
 from services.rest_routes.present.agent import live_allocations
+from services.rest_routes.present.answers import media_schema
 from services.web.routes import Routes
 
 root = Routes()
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
-@root.get("/debug/prom/metrics", ("logged_in", "cluster"))
+@root.get("/debug/prom/metrics", ("logged_in", "cluster"), **media_schema(TEXT))
 async def own(call: Authenticated) -> Response:
     """The metrics of the gateway that answers."""
     return Response(await call.backend.measures.text(), media_type=TEXT)
 
 
-@root.get("/prom/det-state-metrics", ("logged_in", "cluster"))
+@root.get("/prom/det-state-metrics", ("logged_in", "cluster"), **media_schema(TEXT))
 async def cluster_state(call: Authenticated) -> Response:
     """How many slots of which agent each run holds, to be joined with the metrics of host exporters."""
     measures = Measures("cluster")

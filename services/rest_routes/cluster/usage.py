@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
+from typing import Annotated
 
 from starlette.responses import Response
 
-from det_contracts.problems import invalid
 from services.catalogue import runs, usage, usage_days
 from services.catalogue.domain import Allocation
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_routes.present.agent import live_allocations
 from services.rest_routes.present.resource_usage import run_usage
-from services.web.query import FromQuery, Integer, QueryModel
+from services.web.query import FromQuery, QueryModel, integer_between
 from services.web.routes import Routes
 
 router = Routes()
@@ -24,13 +24,11 @@ MAX_RUNS = 1000
 class DaysQuery(QueryModel):
     """Query parameter: how many days back, by default as many as the route defines."""
 
-    days: Integer | None = None
+    days: Annotated[int | None, integer_between(1, MAX_DAYS)] = None
 
 
 def _since(query: DaysQuery, default_days: int) -> float:
     days = default_days if query.days is None else query.days
-    if not 1 <= days <= MAX_DAYS:
-        raise invalid(f"days must be from 1 to {MAX_DAYS}, not {days}")
     return time.time() - days * usage_days.DAY_S
 
 

@@ -21,6 +21,7 @@ from services.kit.job import Job
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.bodies import FilePath
 from services.rest_requests.streaming import Stream
+from services.rest_routes.present.answers import media_schema
 from services.submission import heavy
 from services.submission.jobs import ONE_FILE, TREE
 from services.web.routes import Routes
@@ -48,7 +49,9 @@ async def model_def(call: Authenticated, experiment_id: int) -> Response:
     return await _download(call, _context(call, experiment_id), _as_json, media_type="application/json")
 
 
-@root.get("/experiments/{experiment_id}/model_def", ("view", "experiment"))
+@root.get(
+    "/experiments/{experiment_id}/model_def", ("view", "experiment"), **media_schema("application/x-gtar")
+)
 async def download(call: Authenticated, experiment_id: int) -> Response:
     """The submitted code, as a tar.gz file."""
     context = _context(call, experiment_id)

@@ -24,6 +24,7 @@ from det_contracts.problems import invalid
 from services.catalogue.catalogue import Catalogue
 from services.catalogue.waiters import EXPERIMENT_OR_TRIALS, Fact
 from services.rest_requests.api_call import Authenticated
+from services.rest_requests.body import Body, request_schema
 from services.rest_requests.streaming import wait_until
 from services.web.routes import Routes
 
@@ -96,7 +97,18 @@ _EVENTS: dict[str, Callable[[Object], Object]] = {
 }
 
 
-@router.post("/experiments/{experiment_id}/searcher_operations", ("control", "experiment"))
+class SearcherOperations(Body):
+    """POST /experiments/{id}/searcher_operations"""
+
+    searcher_operations: list[dict[str, Any]] | None = None
+    triggered_by_event: dict[str, Any]
+
+
+@router.post(
+    "/experiments/{experiment_id}/searcher_operations",
+    ("control", "experiment"),
+    **request_schema(SearcherOperations),
+)
 async def post(call: Authenticated, experiment_id: int) -> Response:
     """Submit operations for an event. They answer that event and all events before it."""
     body = await call.json()

@@ -22,6 +22,8 @@ from services.catalogue.peers import pools_or_empty
 from services.kit.paging import Window, experiments_span
 from services.people import users
 from services.rest_requests.api_call import Authenticated, UserCall
+from services.rest_requests.bodies import CreateExperiment
+from services.rest_requests.body import request_schema
 from services.rest_routes.cluster import forecast
 from services.rest_routes.present import job
 from services.rest_routes.present.answers import Experiment as Shape
@@ -67,7 +69,7 @@ class ExperimentsQuery(Paged, Users):
     lean: Flag = False
 
 
-@router.post("/experiments", ("create", "body"))
+@router.post("/experiments", ("create", "body"), **request_schema(CreateExperiment))
 async def create(call: Authenticated) -> Response:
     """Validate a configuration and a context, and create an experiment from them."""
     return await submit_experiment(call, "")

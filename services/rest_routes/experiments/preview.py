@@ -10,8 +10,17 @@ from starlette.responses import Response
 from det_contracts import expconf, queries
 from det_contracts.problems import invalid
 from services.rest_requests.api_call import Authenticated, UserCall
+from services.rest_requests.body import Body, Long, request_schema
 from services.submission import configuration
 from services.web.routes import Routes
+
+
+class SearchPreview(Body):
+    """POST /preview-hp-search"""
+
+    config: dict[str, Any]
+    seed: Long | None = None
+
 
 router = Routes()
 root = Routes()
@@ -36,7 +45,7 @@ async def fields(call: Authenticated) -> Response:
     return call.answer({"fields": [msgspec.to_builtins(field) for field in expconf.outline()]})
 
 
-@router.post("/preview-hp-search", ("logged_in", "cluster"), reads=True)
+@router.post("/preview-hp-search", ("logged_in", "cluster"), reads=True, **request_schema(SearchPreview))
 async def preview(call: Authenticated) -> Response:
     """The trials that a search would create, with the operations of each."""
     body = await call.json()
@@ -72,7 +81,7 @@ def _operations(lengths: list[int]) -> list[dict[str, Any]]:
     return [operation for pair in pairs for operation in pair]
 
 
-@root.post("/searcher/preview", ("logged_in", "cluster"), reads=True)
+@root.post("/searcher/preview", ("logged_in", "cluster"), reads=True, **request_schema({"type": "object"}))
 async def preview_in_short(call: Authenticated) -> Response:
     """The older form of the preview: `{"results": {"4 V 16 V": 1}}`, with a V for each validation."""
     _, rows = await _preview_search(call, await call.json())

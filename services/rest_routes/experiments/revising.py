@@ -18,6 +18,7 @@ from services.catalogue.listing import ExperimentFilter
 from services.people import users
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.bodies import Bulk, BulkMove, ExperimentMove
+from services.rest_requests.body import request_schema
 from services.rest_routes.experiments.experiments import show
 from services.rest_routes.present.experiment import present_config
 from services.web.query import enum_names
@@ -33,6 +34,12 @@ _FIELDS = {
     "resources": ("maxSlots", "weight", "priority"),
     "checkpointStorage": ("saveExperimentBest", "saveTrialBest", "saveTrialLatest"),
 }
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        group: {"type": ["object", "null"]} if len(names) > 1 else {} for group, names in _FIELDS.items()
+    },
+}
 _JOB_FIELDS = {
     "resources.max_slots": "max_slots",
     "resources.weight": "weight",
@@ -40,7 +47,9 @@ _JOB_FIELDS = {
 }
 
 
-@router.patch("/experiments/{experiment_id}", ("edit", "experiment"))
+@router.patch(
+    "/experiments/{experiment_id}", ("edit", "experiment"), **request_schema(_SCHEMA, required=False)
+)
 async def revise(call: Authenticated, experiment_id: int) -> Response:
     """Change an experiment while it exists. All changes are validated before any is applied."""
     experiment = call.catalogue.experiment(experiment_id)

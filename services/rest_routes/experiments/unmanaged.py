@@ -14,7 +14,8 @@ from det_contracts.problems import invalid, unavailable
 from services.catalogue.domain import Trial
 from services.catalogue.waiters import Fact
 from services.rest_requests.api_call import Authenticated, UserCall
-from services.rest_requests.bodies import NewTrial, TrialPatch, TrialPut, TrialStart
+from services.rest_requests.bodies import CreateExperiment, NewTrial, TrialPatch, TrialPut, TrialStart
+from services.rest_requests.body import request_schema
 from services.rest_requests.streaming import wait_until
 from services.rest_routes.experiments import experiments
 from services.rest_routes.tasks.witness import Witness
@@ -30,7 +31,11 @@ MAX_NAME_LENGTH = 1000
 router = Routes()
 
 
-@router.put("/experiments/by-external-id/{external_id:path}", ("create", "body"))
+@router.put(
+    "/experiments/by-external-id/{external_id:path}",
+    ("create", "body"),
+    **request_schema(CreateExperiment),
+)
 async def put_experiment(call: Authenticated, external_id: str) -> Response:
     """Return the experiment with that external id, or create it as POST /experiments does."""
     _check_name(external_id)

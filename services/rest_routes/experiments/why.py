@@ -12,6 +12,7 @@ from services.catalogue.api_values import format_time
 from services.catalogue.why_subjects import find_subject
 from services.people import users
 from services.rest_requests.api_call import Authenticated, UserCall
+from services.rest_requests.path_parameters import SubjectKind
 from services.web.query import Flag, FromQuery, Integer, QueryModel
 from services.web.routes import Routes
 from services.why.chain import Explanation, Step
@@ -36,7 +37,7 @@ class WhyQuery(StepsQuery):
 
 
 @router.get("/why/{kind}/{id}", ("view", "listed"))
-async def why(call: Authenticated, kind: str, id: str, query: FromQuery[WhyQuery]) -> Response:
+async def why(call: Authenticated, kind: SubjectKind, id: str, query: FromQuery[WhyQuery]) -> Response:
     """The chain of causes, newest first. With `all`, the full story before a position, oldest first."""
     reader = log_reader(call)
     subject = await _subject(call, reader, kind, id)

@@ -17,6 +17,7 @@ from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.streaming import Stream
 from services.rest_routes.logs.log_filters import LinesQuery, log_query
 from services.rest_routes.present import log
+from services.rest_routes.present.answers import media_schema
 from services.rest_routes.tasks.tasks import runs_of
 from services.web.query import Flag, FromQuery, Integer, Limited
 from services.web.routes import Routes
@@ -70,13 +71,13 @@ async def summary_of_task(call: Authenticated, task_id: str) -> Response:
     return await _summary(call, _existing_task_id(call, task_id))
 
 
-@router.get("/trials/{trial_id}/logs/download", ("view", "trial"))
+@router.get("/trials/{trial_id}/logs/download", ("view", "trial"), **media_schema("text/plain"))
 async def file_of_trial(call: Authenticated, trial_id: int, query: FromQuery[LogFileQuery]) -> Response:
     """All matching lines, as a text file."""
     return await _file(call, call.catalogue.trial(trial_id).task_id, f"trial-{trial_id}", query)
 
 
-@router.get("/tasks/{task_id}/logs/download", ("view", "task"))
+@router.get("/tasks/{task_id}/logs/download", ("view", "task"), **media_schema("text/plain"))
 async def file_of_task(call: Authenticated, task_id: str, query: FromQuery[LogFileQuery]) -> Response:
     """All matching lines, as a text file."""
     return await _file(call, _existing_task_id(call, task_id), f"task-{task_id}", query)

@@ -19,13 +19,13 @@ from services.catalogue.rights import authorize
 from services.kit.authz.access_check import AccessRequest
 from services.kit.log import Draft
 from services.rest_requests.api_call import Authenticated, UserCall
-from services.rest_requests.body import in_utc
+from services.rest_requests.body import COMPONENTS, in_utc, request_schema
 from services.rest_routes.tasks.witness import append_to_log, run_of_script
 from services.web.routes import Routes
 
 LINES_PER_MESSAGE = 1000
 """Maximum number of lines in one message."""
-Name = Annotated[str, msgspec.Meta(max_length=NAME_CHARACTERS, pattern=r"^[^\x00]*\Z")]
+Name = Annotated[str, msgspec.Meta(max_length=NAME_CHARACTERS, pattern=r"^[^\x00]*$")]
 Rank = Annotated[int, msgspec.Meta(ge=-1, lt=2**31)]
 root = Routes()
 
@@ -45,7 +45,15 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     source: Name | None = None
 
 
-@root.post("/task-logs", ("speak", "body"))
+def _schema() -> dict[str, Any]:
+    """The JSON schema of a list of records."""
+    (schema,), definitions = msgspec.json.schema_components(
+        [list[Record]], ref_template=COMPONENTS + "{name}"
+    )
+    return schema | {"$defs": definitions}
+
+
+@root.post("/task-logs", ("speak", "body"), **request_schema(_schema()))
 async def ship(call: Authenticated) -> Response:
     """Store a list of log lines.
 

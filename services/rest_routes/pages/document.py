@@ -21,7 +21,7 @@ async def openapi(call: Anybody) -> Response:
     return call.answer(document(call.request.app))
 
 
-@root.get("/docs", ("anybody", "cluster"))
+@root.get("/docs", ("anybody", "cluster"), include_in_schema=False)
 async def page(call: Anybody) -> Response:
     """A page to read and search the OpenAPI document."""
     return HTMLResponse(await asyncio.to_thread(plain_page, "api.html"))

@@ -10,6 +10,7 @@ from services.live.channel import MAX_TOPICS
 from services.live.topics import SERIES
 from services.rest_requests.api_call import Authenticated
 from services.rest_requests.streaming import Stream
+from services.rest_routes.present.answers import media_schema
 from services.web.query import NOTHING, FromQuery, Integer, QueryModel
 from services.web.routes import Routes
 
@@ -26,7 +27,7 @@ class LiveQuery(QueryModel):
     after: Integer = -1
 
 
-@router.get("/live", ("view", "listed"))
+@router.get("/live", ("view", "listed"), **media_schema("text/event-stream"))
 async def live(call: Authenticated, query: FromQuery[LiveQuery]) -> Response:
     """Server-sent events that name which of `topics` have changed: `experiments`, `trial.12.series`, ...
 

@@ -37,10 +37,6 @@ def document(app: FastAPI) -> dict[str, Any]:
     schemas = openapi_doc.setdefault("components", {}).setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
-    for schema in schemas.values():
-        # FastAPI's titles only repeat the property names, less readably.
-        for property in schema.get("properties", {}).values():
-            property.pop("title", None)
     schemas["Error"] = _ERROR
     openapi_doc["components"]["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
     openapi_doc["security"] = [{"bearer": []}]
@@ -48,7 +44,35 @@ def document(app: FastAPI) -> dict[str, Any]:
         for method in _METHODS:
             if method in operations:
                 _complete_operation(path, method, operations[method])
+                _share_definitions(operations[method], schemas)
+    for schema in schemas.values():
+        # FastAPI's titles only repeat the property names, less readably.
+        for described in schema.get("properties", {}).values():
+            for kind in (described, *described.get("anyOf", ())):
+                kind.pop("title", None)
+    _restore_bounds(openapi_doc)
     return openapi_doc
+
+
+def _share_definitions(operation: dict[str, Any], schemas: dict[str, Any]) -> None:
+    """Move what the schema of a body defines for itself to where the references look for it."""
+    for media in operation.get("requestBody", {}).get("content", {}).values():
+        for name, schema in media["schema"].pop("$defs", {}).items():
+            schemas.setdefault(name, schema)
+
+
+def _restore_bounds(part: Any) -> None:
+    """Make the bounds of integers integers again: FastAPI has floats, in which 2**63 - 1 becomes 2**63."""
+    if isinstance(part, list):
+        for item in part:
+            _restore_bounds(item)
+    if not isinstance(part, dict):
+        return
+    for bound in ("minimum", "maximum", "exclusiveMaximum"):
+        if part.get("type") == "integer" and isinstance(part.get(bound), float):
+            part[bound] = min(int(part[bound]), 2**63 - 1)
+    for item in part.values():
+        _restore_bounds(item)
 
 
 def _complete_operation(path: str, method: str, operation: dict[str, Any]) -> None:
@@ -58,7 +82,12 @@ def _complete_operation(path: str, method: str, operation: dict[str, Any]) -> No
     responses = operation["responses"]
     responses.pop("422", None)
     schema = {"$ref": "#/components/schemas/Error"}
-    responses["default"] = {"description": "An error", "content": {"application/json": {"schema": schema}}}
+    content = {"application/json": {"schema": schema}}
+    # Where a browser is sent to, a person reads what went wrong.
+    page = {
+        media: shown for media, shown in responses["200"].get("content", {}).items() if media == "text/html"
+    }
+    responses["default"] = {"description": "An error", "content": content | page}
     for parameter in operation.get("parameters", []):
         schema = parameter["schema"]
         schema.pop("title", None)

@@ -49,13 +49,13 @@ async def _live_fragment(call: ApiCall) -> str:
     return status_page.fragment(state, visibility, await call.peers.progress(open_ids), problems)
 
 
-@root.get("/det/live", ("logged_in", "cluster"))
+@root.get("/det/live", ("logged_in", "cluster"), include_in_schema=False)
 async def live(call: Authenticated) -> Response:
     """The part of the status page that changes."""
     return HTMLResponse(await _live_fragment(call), headers=HEADERS)
 
 
-@root.get("/det/assets/{name}", ("anybody", "cluster"))
+@root.get("/det/assets/{name}", ("anybody", "cluster"), include_in_schema=False)
 async def asset(call: Anybody, name: str) -> Response:
     """A file of the web UI. Its name contains a digest of its content, so it may be cached forever."""
     if _NAME.fullmatch(name) is None:
@@ -91,9 +91,9 @@ def _asset(path: Path, encoding_name: str) -> tuple[bytes, str]:
     return gzip.compress(content, mtime=0), "gzip"
 
 
-@root.get("/", ("anybody", "cluster"))
-@root.get("/det", ("anybody", "cluster"))
-@root.get("/det/{rest:path}", ("anybody", "cluster"))
+@root.get("/", ("anybody", "cluster"), include_in_schema=False)
+@root.get("/det", ("anybody", "cluster"), include_in_schema=False)
+@root.get("/det/{rest:path}", ("anybody", "cluster"), include_in_schema=False)
 async def page(call: Anybody) -> Response:
     """The page for every address in the web UI. Its script reads the address."""
     try:

@@ -17,6 +17,7 @@ from services.catalogue.audit import Filter
 from services.people import users
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.streaming import Stream
+from services.rest_routes.present.answers import media_schema
 from services.web.query import FromQuery, Instant, Integer, Users
 from services.web.routes import Routes
 
@@ -65,7 +66,7 @@ async def entries(call: Authenticated, query: FromQuery[AuditPageQuery]) -> Resp
     return call.answer({"entries": [_shown(row) for row in rows[:limit]], "more": len(rows) > limit})
 
 
-@router.get("/master/audit/export", ("read_log", "cluster"))
+@router.get("/master/audit/export", ("read_log", "cluster"), **media_schema(*MEDIA_TYPES.values()))
 async def export(call: Authenticated, query: FromQuery[AuditExportQuery]) -> Response:
     """All matching entries, oldest first, as CSV or as one JSON object per line."""
     name = query.format

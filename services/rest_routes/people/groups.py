@@ -12,7 +12,7 @@ from services.kit.authz.roles import groups_of
 from services.kit.paging import Window
 from services.people import groups
 from services.rest_requests.api_call import Authenticated, UserCall
-from services.rest_requests.bodies_of_people import GroupBody, GroupSearch
+from services.rest_requests.bodies_of_people import GroupBody, GroupSearch, NewGroup
 from services.rest_routes.present import group as present
 from services.web.query import FromQuery, Paged
 from services.web.routes import Routes
@@ -21,7 +21,7 @@ router = Routes()
 
 
 @router.post("/groups", ("administer_users", "cluster"))
-async def create(call: Authenticated, body: GroupBody) -> Response:
+async def create(call: Authenticated, body: NewGroup) -> Response:
     """Create a group."""
     command = SetGroup(name=body.name or "", add=tuple(body.add_users), user=call.user.username)
     return _answer(call, await call.create(command))

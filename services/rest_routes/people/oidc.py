@@ -27,6 +27,7 @@ from services.people.oidc.provider_http import NotAuthenticated, ProviderUnavail
 from services.rest_requests import sign_in
 from services.rest_requests.api_call import Anybody, ApiCall
 from services.rest_requests.bodies_of_people import TicketBody
+from services.rest_routes.present.answers import media_schema
 from services.rest_routes.present.user import user
 from services.web.errors import API_ERRORS, retry_after, unauthenticated
 from services.web.query import FromQuery, QueryModel
@@ -70,7 +71,7 @@ HEADERS = {
 }
 
 
-@router.get("/auth/oidc/start", ("anybody", "cluster"))
+@router.get("/auth/oidc/start", ("anybody", "cluster"), **media_schema("text/html"))
 async def start(call: Anybody, query: FromQuery[StartQuery]) -> Response:
     """Redirect to the provider. `return` is where to come back to; `port` and `challenge` are for `det`."""
     try:
@@ -99,7 +100,7 @@ async def start(call: Anybody, query: FromQuery[StartQuery]) -> Response:
     return answer
 
 
-@router.get("/auth/oidc/callback", ("anybody", "cluster"))
+@router.get("/auth/oidc/callback", ("anybody", "cluster"), **media_schema("text/html"))
 async def callback(call: Anybody, query: FromQuery[CallbackQuery]) -> Response:
     """Complete a sign-in when the browser returns from the provider."""
     try:

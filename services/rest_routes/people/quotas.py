@@ -12,6 +12,7 @@ from services.people import quotas as holders
 from services.people import workspace_records
 from services.rest_requests.api_call import Authenticated
 from services.rest_requests.bodies_of_people import QuotaBody
+from services.rest_requests.path_parameters import QuotaHolder
 from services.rest_routes.people import quota_use as quotas
 from services.rest_routes.present import quota as present
 from services.web.query import FromQuery, Paged
@@ -42,7 +43,7 @@ async def list_quotas(call: Authenticated, query: FromQuery[Paged]) -> Response:
 
 
 @router.put("/quotas/{holder}", ("administer_cluster", "cluster"))
-async def set_quota(call: Authenticated, holder: str, body: QuotaBody) -> Response:
+async def set_quota(call: Authenticated, holder: QuotaHolder, body: QuotaBody) -> Response:
     """Set the limits of `user-<id>`, `group-<id>` or `workspace-<id>`. Missing or null means no limit."""
     limits = body.model_dump()
     await call.peers.command(SetQuota(holder=holder, user=call.user.username, **limits))
@@ -59,7 +60,7 @@ async def set_quota(call: Authenticated, holder: str, body: QuotaBody) -> Respon
 
 
 @router.delete("/quotas/{holder}", ("administer_cluster", "cluster"))
-async def remove_quota(call: Authenticated, holder: str) -> Response:
+async def remove_quota(call: Authenticated, holder: QuotaHolder) -> Response:
     """Remove a quota."""
     await call.peers.command(SetQuota(holder=holder, user=call.user.username))
     return call.answer({})

@@ -15,6 +15,7 @@ from services.kit import paging, passwords
 from services.people import users
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.bodies_of_people import SettingsBody, UserBody, UserCreation, agent_user
+from services.rest_requests.body import request_schema
 from services.rest_routes.present import records
 from services.rest_routes.present.answers import page_schema, record_schema
 from services.rest_routes.present.user import user
@@ -140,7 +141,11 @@ async def change(call: Authenticated, user_id: int, body: UserBody) -> Response:
     return _answer(call, user_id)
 
 
-@router.post("/users/{user_id}/password", ("own_account", "user"))
+@router.post(
+    "/users/{user_id}/password",
+    ("own_account", "user"),
+    **request_schema({"type": "string"}, required=False),
+)
 async def set_password(call: Authenticated, user_id: int) -> Response:
     """Set one's own password or, as an administrator, another user's. Existing sessions end.
 

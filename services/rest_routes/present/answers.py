@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, get_type_hints
 
+from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from services.catalogue.columns import experiments, trials
@@ -98,6 +99,13 @@ class ColumnsThere(TypedDict):
 def response_schema(shape: Any) -> dict[str, Any]:
     """Declare what a route answers: `@router.get(path, **response_schema(Trials))`."""
     return {"responses": {200: {"model": shape, "description": "Done"}}}
+
+
+def media_schema(*media_types: str) -> dict[str, Any]:
+    """Declare that a route answers text or files of these media types, and no JSON."""
+    content = {media_type: {"schema": {"type": "string"}} for media_type in media_types}
+    # The class has no media type, so that the document does not add JSON to these.
+    return {"responses": {200: {"content": content, "description": "Done"}}, "response_class": Response}
 
 
 def page_schema(noun: str, shape: Any) -> dict[str, Any]:

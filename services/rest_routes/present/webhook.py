@@ -8,8 +8,9 @@ import msgspec
 
 from services.catalogue.api_values import format_optional_time, format_time
 from services.kit.sealing import Sealer
+from services.rest_requests.bodies import STATE_CHANGE
 from services.rest_routes.present import records
-from services.rest_routes.workspaces.webhook_sealing import STATE_CHANGE, unseal
+from services.rest_routes.workspaces.webhook_sealing import unseal
 
 
 class Trigger(msgspec.Struct, frozen=True):

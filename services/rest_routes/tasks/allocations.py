@@ -13,7 +13,8 @@ from services.catalogue.domain import Allocation, State
 from services.catalogue.domain.state import Gathering, request_key, share_key
 from services.catalogue.waiters import Fact
 from services.rest_requests.api_call import Authenticated, UserCall
-from services.rest_requests.body import Body
+from services.rest_requests.body import Body, Long
+from services.rest_requests.path_parameters import AllocationId
 from services.rest_requests.streaming import wait_until
 from services.rest_routes.tasks.witness import Witness, unmanaged_run, was_preempted
 from services.web.query import FromQuery, Integer, QueryModel
@@ -29,7 +30,7 @@ class AllGather(Body):
     """POST /allocations/{id}/all_gather"""
 
     request_uuid: str = ""
-    num_peers: int = 0
+    num_peers: Long = 0
     data: Any = None
 
 
@@ -37,7 +38,7 @@ class ContainerRunning(AllGather):
     """POST /allocations/{id}/notify_container_running. The location is ignored, as it is already known."""
 
     node_name: str = ""
-    rank: int = 0
+    rank: Long = 0
 
 
 class ProxyAddress(Body):
@@ -54,7 +55,9 @@ class PreemptionQuery(QueryModel):
 
 
 @router.get("/allocations/{allocation_id}/signals/preemption", ("speak", "run"))
-async def preemption(call: Authenticated, allocation_id: str, query: FromQuery[PreemptionQuery]) -> Response:
+async def preemption(
+    call: Authenticated, allocation_id: AllocationId, query: FromQuery[PreemptionQuery]
+) -> Response:
     """Whether the allocation should leave. Answers when it should, or after at most `timeout_seconds`."""
     allocation_id = _live_allocation(call, allocation_id).id
     seconds = query.timeout_seconds
@@ -73,7 +76,7 @@ async def preemption(call: Authenticated, allocation_id: str, query: FromQuery[P
 
 
 @router.post("/allocations/{allocation_id}/signals/ack_preemption", ("speak", "run"))
-async def acknowledge(call: Authenticated, allocation_id: str) -> Response:
+async def acknowledge(call: Authenticated, allocation_id: AllocationId) -> Response:
     """Announce that the coming exit is intended. The fact is stored before the answer."""
     allocation = _live_allocation(call, allocation_id)
     if allocation.trial_id is not None:
@@ -84,7 +87,7 @@ async def acknowledge(call: Authenticated, allocation_id: str) -> Response:
 
 
 @router.post("/allocations/{allocation_id}/signals/pending_preemption", ("speak", "run"))
-async def leave_soon(call: Authenticated, allocation_id: str) -> Response:
+async def leave_soon(call: Authenticated, allocation_id: AllocationId) -> Response:
     """Report that the host wants the allocation to leave.
 
     It is preempted, and its trial asks for slots again.
@@ -95,7 +98,7 @@ async def leave_soon(call: Authenticated, allocation_id: str) -> Response:
 
 
 @router.post("/allocations/{allocation_id}/proxy_address", ("speak", "run"))
-async def answers_at(call: Authenticated, allocation_id: str, body: ProxyAddress) -> Response:
+async def answers_at(call: Authenticated, allocation_id: AllocationId, body: ProxyAddress) -> Response:
     """Report where the task serves HTTP. The gateway forwards `/proxy/<task id>/` there."""
     _live_allocation(call, allocation_id)
     where, user = body.proxy_address, call.session().user
@@ -105,7 +108,7 @@ async def answers_at(call: Authenticated, allocation_id: str, body: ProxyAddress
 
 
 @router.post("/allocations/{allocation_id}/resources/{resources_id}/daemon", ("speak", "run"))
-async def daemon(call: Authenticated, allocation_id: str, resources_id: str) -> Response:
+async def daemon(call: Authenticated, allocation_id: AllocationId, resources_id: str) -> Response:
     """Mark a member as a daemon, which serves the other members and ends with them.
 
     This has no effect on the only member of an allocation.
@@ -117,7 +120,7 @@ async def daemon(call: Authenticated, allocation_id: str, resources_id: str) -> 
 
 
 @router.get("/allocations/{allocation_id}/resources/{resources_id}/rendezvous", ("speak", "run"))
-async def rendezvous(call: Authenticated, allocation_id: str, resources_id: str) -> Response:
+async def rendezvous(call: Authenticated, allocation_id: AllocationId, resources_id: str) -> Response:
     """The addresses of all members, once all of them have started."""
     allocation = _live_allocation(call, allocation_id)
     rank = _rank(allocation, resources_id)
@@ -153,13 +156,15 @@ def _rank(allocation: Allocation, resources_id: str) -> int:
 
 
 @router.post("/allocations/{allocation_id}/all_gather", ("speak", "run"))
-async def all_gather(call: Authenticated, allocation_id: str, body: AllGather) -> Response:
+async def all_gather(call: Authenticated, allocation_id: AllocationId, body: AllGather) -> Response:
     """The data of all members, in the same order for each, once all of them have sent theirs."""
     return await _gather(call, allocation_id, body)
 
 
 @router.post("/allocations/{allocation_id}/notify_container_running", ("speak", "run"))
-async def container_runs(call: Authenticated, allocation_id: str, body: ContainerRunning) -> Response:
+async def container_runs(
+    call: Authenticated, allocation_id: AllocationId, body: ContainerRunning
+) -> Response:
     """Report that a member's container is running; returns the data of all members once all are."""
     return await _gather(call, allocation_id, body)
 
@@ -213,7 +218,7 @@ def _gathered_data(state: State, allocation_id: str, request_id: str) -> list[An
 
 @router.post("/allocations/{allocation_id}/ready", ("speak", "run"))
 @router.post("/allocations/{allocation_id}/waiting", ("speak", "run"))
-async def is_there(call: Authenticated, allocation_id: str) -> Response:
+async def is_there(call: Authenticated, allocation_id: AllocationId) -> Response:
     """Report that a process is ready or waiting.
 
     Has no effect: a running allocation can always be preempted.

@@ -21,6 +21,7 @@ from services.kit.pool_bindings import check_pool
 from services.people import users, workspace_records
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.bodies import IdleReport, TaskBody, TaskPriority
+from services.rest_requests.body import request_schema
 from services.rest_routes.present import records
 from services.rest_routes.present.answers import page_schema
 from services.rest_routes.present.own_task import NOUNS, notebook_preview, own_task
@@ -186,7 +187,14 @@ def _add(kind: OwnKind) -> None:
         await call.peers.command(ChangeJob(experiment_id=owner, priority=body.priority, user=user))
         return _shown(call, kind, id)
 
-    router.add_api_route(path, start, ("create_task", "body"), methods=["POST"], name=f"start a {noun}")
+    router.add_api_route(
+        path,
+        start,
+        ("create_task", "body"),
+        methods=["POST"],
+        name=f"start a {noun}",
+        **request_schema(TaskBody),
+    )
     shape = page_schema(f"{noun}s", records.Task)
     router.add_api_route(path, list_all, ("view", "listed"), methods=["GET"], name=f"list {noun}s", **shape)
     router.add_api_route(f"{path}/{{id}}", get, ("view", "task"), methods=["GET"], name=f"get a {noun}")

@@ -77,7 +77,7 @@ async def forward(call: Anybody, task_id: str, rest: str = "") -> Response:
     return _redirect_to_page(user_call, task_id, path)
 
 
-@root.get("/det/interactive/{task_id}/{rest:path}", ("anybody", "cluster"))
+@root.get("/det/interactive/{task_id}/{rest:path}", ("anybody", "cluster"), include_in_schema=False)
 async def of_older_clients(call: Anybody, task_id: str, rest: str) -> Response:
     """Redirect the address that 0.25 clients print for a notebook; `rest` is the page's name."""
     return RedirectResponse(f"/proxy/{quote(task_id, safe='')}/")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 from starlette.responses import Response
@@ -15,7 +15,7 @@ from det_contracts.reports import Series
 from services.catalogue.api_values import format_time
 from services.catalogue.peers import Report
 from services.rest_requests.api_call import Authenticated
-from services.rest_requests.body import Body, Instant
+from services.rest_requests.body import Body, Instant, Long, documented
 from services.rest_routes.change_stream import ALREADY_ENDED, period_s, stream_changes, trial_ended
 from services.rest_routes.tasks.witness import Witness
 from services.web.query import Followed, FromQuery, QueryModel
@@ -36,20 +36,20 @@ MAX_VALUES = 10_000
 class Labels(Body):
     """The identity of a series."""
 
-    trial_id: int = 0
-    name: str = ""
+    trial_id: Long = 0
+    name: Annotated[str, documented(minLength=1)]
     agent_id: str = ""
     gpu_uuid: str = ""
-    metric_type: str = "PROFILER_METRIC_TYPE_SYSTEM"
+    metric_type: Annotated[str, documented(enum=list(REPORTED))] = "PROFILER_METRIC_TYPE_SYSTEM"
 
 
 class Batch(Body):
     """Points of one series."""
 
     values: list[float] = Field(default_factory=list, max_length=MAX_VALUES)
-    batches: list[int] = Field(default_factory=list, max_length=MAX_VALUES)
+    batches: list[Long] = Field(default_factory=list, max_length=MAX_VALUES)
     timestamps: list[Instant] = Field(default_factory=list, max_length=MAX_VALUES)
-    labels: Labels = Labels()
+    labels: Labels
 
 
 class Batches(Body):

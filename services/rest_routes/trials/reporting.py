@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 from starlette.responses import Response
@@ -13,7 +13,7 @@ from det_contracts.problems import invalid
 from det_contracts.queries import ReportVerdict
 from det_contracts.reports import MAX_METRICS_PER_REPORT, Series
 from services.rest_requests.api_call import Authenticated, UserCall
-from services.rest_requests.body import Body
+from services.rest_requests.body import NOT_A_FLAG, Body, Long, documented
 from services.rest_routes.tasks.witness import Witness
 from services.web.routes import Routes
 
@@ -31,9 +31,9 @@ class Values(Body):
 class TrialMetrics(Body):
     """Metrics of a run at a step."""
 
-    trial_id: int = 0
-    trial_run_id: int = 0
-    steps_completed: int = Field(0, ge=0, lt=2**53)
+    trial_id: Long = 0
+    trial_run_id: Long = 0
+    steps_completed: Annotated[int, Field(ge=0, lt=2**53), NOT_A_FLAG] = 0
     metrics: Values = Values()
 
 
@@ -41,7 +41,7 @@ class GroupedMetrics(Body):
     """POST /trials/{id}/metrics"""
 
     metrics: TrialMetrics
-    group: str = ""
+    group: Annotated[str, documented(minLength=1)]
 
 
 @router.post("/trials/{trial_id}/metrics", ("speak", "trial"))

@@ -12,7 +12,7 @@ from det_contracts.events import trial as trial_events
 from det_contracts.problems import failed_precondition, invalid, unavailable
 from services.catalogue.waiters import Fact
 from services.rest_requests.api_call import Authenticated, UserCall
-from services.rest_requests.body import Body
+from services.rest_requests.body import Body, Long, request_schema
 from services.rest_requests.streaming import wait_until
 from services.rest_routes.tasks.witness import Witness
 from services.web.routes import Routes
@@ -27,7 +27,7 @@ router = Routes()
 class Operation(Body):
     """The part of an operation that a script sends back."""
 
-    length: int
+    length: Long
 
 
 class CompletedOperation(Body):
@@ -105,7 +105,7 @@ async def _wait_for_searcher(call: UserCall, trial_id: int, seq: int) -> None:
         )
 
 
-@router.post("/trials/{trial_id}/progress", ("speak", "trial"))
+@router.post("/trials/{trial_id}/progress", ("speak", "trial"), **request_schema({"type": "number"}))
 async def progress(call: Authenticated, trial_id: int) -> Response:
     """Report progress of the operation: a bare number, in the searcher's unit."""
     witness, units = Witness(call, trial_id), await call.json()

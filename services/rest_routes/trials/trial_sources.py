@@ -12,7 +12,7 @@ from det_contracts.problems import invalid, not_found
 from services.catalogue.domain.state import TrialSource, source_key
 from services.catalogue.single_reports import MAX_ANSWERS
 from services.rest_requests.api_call import Authenticated, UserCall
-from services.rest_requests.body import Body
+from services.rest_requests.body import Body, Long
 from services.rest_routes.checkpoints.models import find_version
 from services.rest_routes.present.metrics import report as present_report
 from services.rest_routes.tasks.witness import Witness
@@ -31,21 +31,17 @@ MAX_REPORTS = 10_000
 class SourceBody(Body):
     """A checkpoint that a trial uses."""
 
-    trial_id: int = 0
+    trial_id: Long = 0
     checkpoint_uuid: str = ""
-    trial_source_info_type: Literal[
-        "TRIAL_SOURCE_INFO_TYPE_UNSPECIFIED",
-        "TRIAL_SOURCE_INFO_TYPE_INFERENCE",
-        "TRIAL_SOURCE_INFO_TYPE_FINE_TUNING",
-    ] = "TRIAL_SOURCE_INFO_TYPE_UNSPECIFIED"
-    model_id: int | None = None
-    model_version: int | None = None
+    trial_source_info_type: Literal["TRIAL_SOURCE_INFO_TYPE_INFERENCE", "TRIAL_SOURCE_INFO_TYPE_FINE_TUNING"]
+    model_id: Long | None = None
+    model_version: Long | None = None
 
 
 class SourceReport(Body):
     """POST /trial-source-info"""
 
-    trial_source_info: SourceBody = SourceBody()
+    trial_source_info: SourceBody
 
 
 class SourcesQuery(QueryModel):
@@ -59,8 +55,6 @@ async def report(call: Authenticated, body: SourceReport) -> Response:
     """Record that a trial judges a checkpoint or trains it further."""
     source = body.trial_source_info
     kind = source.trial_source_info_type.removeprefix(PREFIX)
-    if kind not in KINDS:
-        raise invalid(f"trialSourceInfoType must be {PREFIX} and one of {', '.join(KINDS)}")
     if bool(source.model_id) != bool(source.model_version):
         raise invalid("modelId and modelVersion name a version together: give both, or neither")
     await call.catalogue.evicted.load([("trials", source.trial_id), ("checkpoints", source.checkpoint_uuid)])

@@ -16,6 +16,7 @@ from services.people.domain import Template
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.backend import Backend
 from services.rest_requests.bodies import TemplateBody
+from services.rest_requests.body import request_schema
 from services.rest_routes.present import records
 from services.rest_routes.present.answers import page_schema, record_schema
 from services.submission import configuration, secrets
@@ -119,7 +120,9 @@ async def put(call: Authenticated, name: str, body: TemplateBody) -> Response:
     return await _set(call, name, body.config, None, body.workspace_id)
 
 
-@router.patch("/templates/{name:path}", ("edit", "template"))
+@router.patch(
+    "/templates/{name:path}", ("edit", "template"), **request_schema({"type": "object"}, required=False)
+)
 async def patch(call: Authenticated, name: str) -> Response:
     """Replace a template's configuration. The body is the configuration itself, or has it in `config`."""
     body = await call.json()

@@ -10,12 +10,11 @@ from det_contracts.events.webhooks import KINDS, TRIGGER_STATES, TriggerState, W
 from det_contracts.problems import invalid
 from det_contracts.webhook_commands import SetWebhook
 from services.kit.sealing import FOR_WEBHOOKS, CannotOpen, Sealer, is_sealed
-from services.rest_requests.bodies import WebhookBody, WebhookTrigger
+from services.rest_requests.bodies import STATE_CHANGE, TriggerBody, WebhookBody
 
 if TYPE_CHECKING:
     from services.rest_requests.backend import Backend
 
-STATE_CHANGE = "TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE"
 MAX_URL_LENGTH = 2048
 MAX_KEY_LENGTH = 256
 
@@ -63,7 +62,7 @@ def _kind(name: str) -> WebhookKind:
     raise invalid(f"webhookType: '{name}' is not one of {accepted}")
 
 
-def _state(trigger: WebhookTrigger) -> TriggerState:
+def _state(trigger: TriggerBody) -> TriggerState:
     if trigger.trigger_type != STATE_CHANGE:
         raise invalid(
             f"triggers: '{trigger.trigger_type}' is not offered; {STATE_CHANGE} is, with a condition such as "

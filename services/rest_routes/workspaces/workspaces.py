@@ -15,7 +15,14 @@ from services.kit import paging
 from services.kit.authz.needs import Needs
 from services.people import users, workspace_records
 from services.rest_requests.api_call import Authenticated, UserCall
-from services.rest_requests.bodies import NoteBody, NotesBody, ProjectBody, ProjectMove, WorkspaceBody
+from services.rest_requests.bodies import (
+    NewWorkspace,
+    NoteBody,
+    NotesBody,
+    ProjectBody,
+    ProjectMove,
+    WorkspaceBody,
+)
 from services.rest_requests.bodies_of_people import AgentUserBody, agent_user
 from services.rest_routes.cluster.bindings import check_pool_exists
 from services.rest_routes.present import records
@@ -116,7 +123,7 @@ async def workspaces(call: Authenticated, query: FromQuery[WorkspacesQuery]) -> 
 
 
 @router.post("/workspaces", ("create_workspace", "cluster"))
-async def create_workspace(call: Authenticated, body: WorkspaceBody) -> Response:
+async def create_workspace(call: Authenticated, body: NewWorkspace) -> Response:
     """Create a workspace."""
     described = await _requested_fields(call, body, None)
     command = SetWorkspace(name=body.name or "", user=call.user.username, **described)

@@ -24,18 +24,12 @@ export interface components {
          * @description POST /users/activity
          */
         ActivityBody: {
-            /**
-             * @default ACTIVITY_TYPE_UNSPECIFIED
-             * @enum {string}
-             */
-            activityType: "ACTIVITY_TYPE_UNSPECIFIED" | "ACTIVITY_TYPE_GET";
-            /**
-             * @default ENTITY_TYPE_UNSPECIFIED
-             * @enum {string}
-             */
-            entityType: "ENTITY_TYPE_UNSPECIFIED" | "ENTITY_TYPE_PROJECT";
+            /** @default ACTIVITY_TYPE_UNSPECIFIED */
+            activityType: ("ACTIVITY_TYPE_UNSPECIFIED" | "ACTIVITY_TYPE_GET") | null;
+            /** @default ENTITY_TYPE_UNSPECIFIED */
+            entityType: ("ENTITY_TYPE_UNSPECIFIED" | "ENTITY_TYPE_PROJECT") | null;
             /** @default 0 */
-            entityId: number;
+            entityId: number | null;
         };
         /**
          * Agent
@@ -76,13 +70,13 @@ export interface components {
          */
         AgentUserBody: {
             /** @default 0 */
-            agentUid: number;
+            agentUid: number | null;
             /** @default 0 */
-            agentGid: number;
+            agentGid: number | null;
             /** @default  */
-            agentUser: string;
+            agentUser: string | null;
             /** @default  */
-            agentGroup: string;
+            agentGroup: string | null;
         };
         /** AgentsPage */
         AgentsPage: {
@@ -95,10 +89,10 @@ export interface components {
          */
         AllGather: {
             /** @default  */
-            requestUuid: string;
+            requestUuid: string | null;
             /** @default 0 */
-            numPeers: number;
-            data?: unknown;
+            numPeers: number | null;
+            data?: unknown | null;
         };
         /**
          * AllWebhooks
@@ -113,27 +107,18 @@ export interface components {
          */
         AssignmentsBody: {
             /** @default [] */
-            userRoleAssignments: components["schemas"]["UserRole"][];
+            userRoleAssignments: components["schemas"]["UserRole"][] | null;
             /** @default [] */
-            groupRoleAssignments: components["schemas"]["GroupRole"][];
+            groupRoleAssignments: components["schemas"]["GroupRole"][] | null;
         };
         /**
          * Batch
          * @description Points of one series.
          */
         Batch: {
-            values?: number[];
-            batches?: number[];
-            timestamps?: string[];
-            /**
-             * @default {
-             *       "trialId": 0,
-             *       "name": "",
-             *       "agentId": "",
-             *       "gpuUuid": "",
-             *       "metricType": "PROFILER_METRIC_TYPE_SYSTEM"
-             *     }
-             */
+            values?: number[] | null;
+            batches?: number[] | null;
+            timestamps?: string[] | null;
             labels: components["schemas"]["Labels"];
         };
         /**
@@ -141,7 +126,7 @@ export interface components {
          * @description POST /trials/profiler/metrics
          */
         Batches: {
-            batches?: components["schemas"]["Batch"][];
+            batches?: components["schemas"]["Batch"][] | null;
         };
         /**
          * BindingBody
@@ -157,7 +142,7 @@ export interface components {
          */
         Bulk: {
             /** @default [] */
-            experimentIds: number[];
+            experimentIds: number[] | null;
             filters?: components["schemas"]["BulkFilters"] | null;
         };
         /**
@@ -166,20 +151,20 @@ export interface components {
          */
         BulkFilters: {
             /** @default  */
-            description: string;
+            description: string | null;
             /** @default  */
-            name: string;
+            name: string | null;
             /** @default [] */
-            labels: string[];
+            labels: string[] | null;
             archived?: boolean | null;
             /** @default [] */
-            states: string[];
+            states: string[] | null;
             /** @default [] */
-            userIds: number[];
+            userIds: number[] | null;
             /** @default 0 */
-            projectId: number;
+            projectId: number | null;
             /** @default [] */
-            excludedExperimentIds: number[];
+            excludedExperimentIds: number[] | null;
         };
         /**
          * BulkMove
@@ -187,7 +172,7 @@ export interface components {
          */
         BulkMove: {
             /** @default [] */
-            experimentIds: number[];
+            experimentIds: number[] | null;
             filters?: components["schemas"]["BulkFilters"] | null;
             destinationProjectId: number;
         };
@@ -216,20 +201,16 @@ export interface components {
          * @description POST /checkpoints/rm
          */
         CheckpointFiles: {
-            /** @default [] */
             checkpointUuids: string[];
             /** @default [] */
-            checkpointGlobs: string[];
+            checkpointGlobs: string[] | null;
         };
         /**
          * CheckpointMetadata
          * @description POST /checkpoints/{uuid}/metadata: the checkpoint with its new metadata.
          */
         CheckpointMetadata: {
-            /** @default {} */
-            checkpoint: {
-                [key: string]: unknown;
-            };
+            checkpoint: components["schemas"]["NewMetadata"];
         };
         /**
          * CheckpointTraining
@@ -253,7 +234,6 @@ export interface components {
          * @description DELETE /checkpoints
          */
         CheckpointUuids: {
-            /** @default [] */
             checkpointUuids: string[];
         };
         /** CheckpointsPage */
@@ -291,7 +271,15 @@ export interface components {
          */
         CompletedOperation: {
             op: components["schemas"]["Operation"];
-            searcherMetric?: unknown;
+            searcherMetric?: unknown | null;
+        };
+        /**
+         * ConditionBody
+         * @description The condition on which a webhook trigger fires.
+         */
+        ConditionBody: {
+            /** @enum {string} */
+            state: "ACTIVE" | "PAUSED" | "COMPLETED" | "CANCELED" | "ERROR" | "STATE_ACTIVE" | "STATE_PAUSED" | "STATE_COMPLETED" | "STATE_CANCELED" | "STATE_ERROR";
         };
         /**
          * Container
@@ -309,14 +297,59 @@ export interface components {
          */
         ContainerRunning: {
             /** @default  */
-            requestUuid: string;
+            requestUuid: string | null;
             /** @default 0 */
-            numPeers: number;
-            data?: unknown;
+            numPeers: number | null;
+            data?: unknown | null;
             /** @default  */
-            nodeName: string;
+            nodeName: string | null;
             /** @default 0 */
-            rank: number;
+            rank: number | null;
+        };
+        /**
+         * ContextItem
+         * @description One file or directory of a context.
+         */
+        ContextItem: {
+            path: string;
+            /** @default 48 */
+            type: number | null;
+            /** @default  */
+            content: string | null;
+            /** @default 0 */
+            mtime: number | null;
+            /** @default 0 */
+            mode: number | null;
+        };
+        /**
+         * CreateExperiment
+         * @description POST /experiments
+         */
+        CreateExperiment: {
+            /** @default  */
+            config: string | null;
+            /** @default [] */
+            modelDefinition: components["schemas"]["ContextItem"][] | null;
+            /** @default false */
+            validateOnly: boolean | null;
+            /** @default false */
+            activate: boolean | null;
+            /** @default 0 */
+            parentId: number | null;
+            /** @default 0 */
+            projectId: number | null;
+            /** @default  */
+            template: string | null;
+            /** @default  */
+            gitRemote: string | null;
+            /** @default  */
+            gitCommit: string | null;
+            /** @default  */
+            gitCommitter: string | null;
+            /** @default  */
+            gitCommitDate: string | null;
+            /** @default false */
+            unmanaged: boolean | null;
         };
         /** DeliveriesPage */
         DeliveriesPage: {
@@ -339,7 +372,7 @@ export interface components {
          */
         Disable: {
             /** @default false */
-            drain: boolean;
+            drain: boolean | null;
         };
         /**
          * EarlyExit
@@ -449,20 +482,20 @@ export interface components {
         GivenRole: {
             role: components["schemas"]["RoleBody"];
             /** @default 0 */
-            scopeWorkspaceId: number;
+            scopeWorkspaceId: number | null;
             /** @default false */
-            scopeCluster: boolean;
+            scopeCluster: boolean | null;
         };
         /**
          * GroupBody
-         * @description POST /groups, PUT /groups/{group_id}
+         * @description PUT /groups/{group_id}
          */
         GroupBody: {
             name?: string | null;
             /** @default [] */
-            addUsers: number[];
+            addUsers: number[] | null;
             /** @default [] */
-            removeUsers: number[];
+            removeUsers: number[] | null;
         };
         /**
          * GroupRole
@@ -478,13 +511,13 @@ export interface components {
          */
         GroupSearch: {
             /** @default 0 */
-            userId: number;
+            userId: number | null;
             /** @default  */
-            name: string;
+            name: string | null;
             /** @default 0 */
-            offset: number;
+            offset: number | null;
             /** @default 0 */
-            limit: number;
+            limit: number | null;
         };
         /**
          * GroupedMetrics
@@ -492,7 +525,6 @@ export interface components {
          */
         GroupedMetrics: {
             metrics: components["schemas"]["TrialMetrics"];
-            /** @default  */
             group: string;
         };
         /**
@@ -501,7 +533,7 @@ export interface components {
          */
         IdleReport: {
             /** @default  */
-            notebookId: string;
+            notebookId: string | null;
             idle: boolean;
         };
         /**
@@ -550,15 +582,14 @@ export interface components {
          */
         Labels: {
             /** @default 0 */
-            trialId: number;
-            /** @default  */
+            trialId: number | null;
             name: string;
             /** @default  */
-            agentId: string;
+            agentId: string | null;
             /** @default  */
-            gpuUuid: string;
+            gpuUuid: string | null;
             /** @default PROFILER_METRIC_TYPE_SYSTEM */
-            metricType: string;
+            metricType: ("PROFILER_METRIC_TYPE_SYSTEM" | "PROFILER_METRIC_TYPE_TIMING" | "PROFILER_METRIC_TYPE_MISC" | "PROFILER_METRIC_TYPE_PROCESS") | null;
         };
         /**
          * ListedCheckpoint
@@ -569,7 +600,7 @@ export interface components {
             /** @default {} */
             resources: {
                 [key: string]: number;
-            };
+            } | null;
         };
         /**
          * ListedCheckpoints
@@ -577,7 +608,7 @@ export interface components {
          */
         ListedCheckpoints: {
             /** @default [] */
-            checkpoints: components["schemas"]["ListedCheckpoint"][];
+            checkpoints: components["schemas"]["ListedCheckpoint"][] | null;
         };
         /**
          * LogBody
@@ -603,9 +634,9 @@ export interface components {
         Login: {
             username: string;
             /** @default  */
-            password: string;
+            password: string | null;
             /** @default false */
-            isHashed: boolean;
+            isHashed: boolean | null;
         };
         /**
          * MaskBody
@@ -613,7 +644,7 @@ export interface components {
          */
         MaskBody: {
             /** @default [] */
-            paths: string[];
+            paths: ("log" | "log.level" | "log.color")[] | null;
         };
         /**
          * MasterConfigBody
@@ -625,13 +656,13 @@ export interface components {
              *       "log": {}
              *     }
              */
-            config: components["schemas"]["MasterConfigPart"];
+            config: components["schemas"]["MasterConfigPart"] | null;
             /**
              * @default {
              *       "paths": []
              *     }
              */
-            fieldMask: components["schemas"]["MaskBody"];
+            fieldMask: components["schemas"]["MaskBody"] | null;
         };
         /**
          * MasterConfigPart
@@ -639,7 +670,7 @@ export interface components {
          */
         MasterConfigPart: {
             /** @default {} */
-            log: components["schemas"]["LogBody"];
+            log: components["schemas"]["LogBody"] | null;
         };
         /**
          * Me
@@ -684,7 +715,7 @@ export interface components {
         };
         /**
          * ModelBody
-         * @description POST /models, PATCH /models/{name}: fields that are present are set.
+         * @description PATCH /models/{name}: fields that are present are set.
          */
         ModelBody: {
             name?: string | null;
@@ -695,9 +726,9 @@ export interface components {
             labels?: string[] | null;
             notes?: string | null;
             /** @default 0 */
-            workspaceId: number;
+            workspaceId: number | null;
             /** @default  */
-            workspaceName: string;
+            workspaceName: string | null;
         };
         /**
          * ModelMove
@@ -712,6 +743,43 @@ export interface components {
             pagination: components["schemas"]["Pagination"];
         };
         /**
+         * NewGroup
+         * @description POST /groups
+         */
+        NewGroup: {
+            name: string;
+            /** @default [] */
+            addUsers: number[] | null;
+            /** @default [] */
+            removeUsers: number[] | null;
+        };
+        /**
+         * NewMetadata
+         * @description A checkpoint, of which the metadata is read.
+         */
+        NewMetadata: {
+            metadata: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * NewModel
+         * @description POST /models
+         */
+        NewModel: {
+            name: string;
+            description?: string | null;
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+            labels?: string[] | null;
+            notes?: string | null;
+            /** @default 0 */
+            workspaceId: number | null;
+            /** @default  */
+            workspaceName: string | null;
+        };
+        /**
          * NewTrial
          * @description POST /trials
          */
@@ -720,7 +788,35 @@ export interface components {
             /** @default {} */
             hparams: {
                 [key: string]: unknown;
-            };
+            } | null;
+        };
+        /**
+         * NewUser
+         * @description A user to be created.
+         */
+        NewUser: {
+            username: string;
+            admin?: boolean | null;
+            active?: boolean | null;
+            remote?: boolean | null;
+            displayName?: string | null;
+            agentUserGroup?: components["schemas"]["AgentUserBody"] | null;
+            password?: string | null;
+            /** @default false */
+            isHashed: boolean | null;
+        };
+        /**
+         * NewWorkspace
+         * @description POST /workspaces
+         */
+        NewWorkspace: {
+            name: string;
+            checkpointStorageConfig?: {
+                [key: string]: unknown;
+            } | null;
+            agentUserGroup?: components["schemas"]["AgentUserBody"] | null;
+            defaultComputePool?: string | null;
+            defaultAuxPool?: string | null;
         };
         /**
          * Note
@@ -736,9 +832,9 @@ export interface components {
          */
         NoteBody: {
             /** @default  */
-            name: string;
+            name: string | null;
             /** @default  */
-            contents: string;
+            contents: string | null;
         };
         /** NotebooksPage */
         NotebooksPage: {
@@ -751,7 +847,7 @@ export interface components {
          */
         NotesBody: {
             /** @default [] */
-            notes: components["schemas"]["NoteBody"][];
+            notes: components["schemas"]["NoteBody"][] | null;
         };
         /** OneAgent */
         OneAgent: {
@@ -874,7 +970,7 @@ export interface components {
         ProxyAddress: {
             proxyAddress: string;
             /** @default  */
-            account: string;
+            account: string | null;
         };
         /**
          * QueuePreview
@@ -903,7 +999,7 @@ export interface components {
          */
         QueueUpdates: {
             /** @default [] */
-            updates: components["schemas"]["QueueUpdate"][];
+            updates: components["schemas"]["QueueUpdate"][] | null;
         };
         /**
          * QuotaBody
@@ -919,7 +1015,8 @@ export interface components {
          * @description POST /master/rebuild: the program whose database is rebuilt from the log.
          */
         RebuildBody: {
-            program: string;
+            /** @enum {string} */
+            program: "checkpoints" | "gateway" | "metrics" | "metrics-2" | "metrics-3" | "metrics-4" | "metrics-5" | "metrics-6" | "metrics-7" | "metrics-8" | "scheduler" | "searcher" | "webhooks";
         };
         /**
          * RecentProjects
@@ -929,11 +1026,29 @@ export interface components {
             projects: components["schemas"]["Project"][];
         };
         /**
+         * Record
+         * @description One log line, with the clients' field names.
+         */
+        Record: {
+            task_id: string;
+            /** @default  */
+            log: string;
+            allocation_id?: string | null;
+            agent_id?: string | null;
+            rank_id?: number | null;
+            rank?: number | null;
+            timestamp?: string | null;
+            level?: string | null;
+            stdtype?: string | null;
+            source?: string | null;
+        };
+        /**
          * RetryBody
          * @description POST /master/parked/retry: the program that retries what it could not decide or process.
          */
         RetryBody: {
-            program: string;
+            /** @enum {string} */
+            program: "checkpoints" | "gateway" | "metrics" | "metrics-2" | "metrics-3" | "metrics-4" | "metrics-5" | "metrics-6" | "metrics-7" | "metrics-8" | "scheduler" | "searcher" | "webhooks";
         };
         /**
          * RoleBody
@@ -948,7 +1063,7 @@ export interface components {
          */
         RoleIds: {
             /** @default [] */
-            roleIds: number[];
+            roleIds: number[] | null;
         };
         /**
          * RoleSearch
@@ -956,11 +1071,11 @@ export interface components {
          */
         RoleSearch: {
             /** @default 0 */
-            offset: number;
+            offset: number | null;
             /** @default 0 */
-            limit: number;
+            limit: number | null;
             /** @default 0 */
-            workspaceId: number;
+            workspaceId: number | null;
         };
         /**
          * RunLimit
@@ -977,7 +1092,29 @@ export interface components {
          */
         Runner: {
             /** @default  */
-            state: string;
+            state: string | null;
+        };
+        /**
+         * SearchPreview
+         * @description POST /preview-hp-search
+         */
+        SearchPreview: {
+            config: {
+                [key: string]: unknown;
+            };
+            seed?: number | null;
+        };
+        /**
+         * SearcherOperations
+         * @description POST /experiments/{id}/searcher_operations
+         */
+        SearcherOperations: {
+            searcherOperations?: {
+                [key: string]: unknown;
+            }[] | null;
+            triggeredByEvent: {
+                [key: string]: unknown;
+            };
         };
         /**
          * ServicesProgress
@@ -993,11 +1130,10 @@ export interface components {
          */
         SettingBody: {
             /** @default  */
-            storagePath: string;
-            /** @default  */
+            storagePath: string | null;
             key: string;
             /** @default  */
-            value: string;
+            value: string | null;
         };
         /**
          * SettingsBody
@@ -1005,7 +1141,7 @@ export interface components {
          */
         SettingsBody: {
             /** @default [] */
-            settings: components["schemas"]["SettingBody"][];
+            settings: components["schemas"]["SettingBody"][] | null;
             setting?: components["schemas"]["SettingBody"] | null;
         };
         /** ShellsPage */
@@ -1018,9 +1154,10 @@ export interface components {
          * @description POST /master/parked/skip: the event that a program is to skip, and why that is right.
          */
         SkipBody: {
-            program: string;
+            /** @enum {string} */
+            program: "checkpoints" | "gateway" | "metrics" | "metrics-2" | "metrics-3" | "metrics-4" | "metrics-5" | "metrics-6" | "metrics-7" | "metrics-8" | "scheduler" | "searcher" | "webhooks";
             /** @default CONTROL */
-            stream: string;
+            stream: string | null;
             position: number;
             reason: string;
         };
@@ -1041,14 +1178,11 @@ export interface components {
          */
         SourceBody: {
             /** @default 0 */
-            trialId: number;
+            trialId: number | null;
             /** @default  */
-            checkpointUuid: string;
-            /**
-             * @default TRIAL_SOURCE_INFO_TYPE_UNSPECIFIED
-             * @enum {string}
-             */
-            trialSourceInfoType: "TRIAL_SOURCE_INFO_TYPE_UNSPECIFIED" | "TRIAL_SOURCE_INFO_TYPE_INFERENCE" | "TRIAL_SOURCE_INFO_TYPE_FINE_TUNING";
+            checkpointUuid: string | null;
+            /** @enum {string} */
+            trialSourceInfoType: "TRIAL_SOURCE_INFO_TYPE_INFERENCE" | "TRIAL_SOURCE_INFO_TYPE_FINE_TUNING";
             modelId?: number | null;
             modelVersion?: number | null;
         };
@@ -1057,13 +1191,6 @@ export interface components {
          * @description POST /trial-source-info
          */
         SourceReport: {
-            /**
-             * @default {
-             *       "trialId": 0,
-             *       "checkpointUuid": "",
-             *       "trialSourceInfoType": "TRIAL_SOURCE_INFO_TYPE_UNSPECIFIED"
-             *     }
-             */
             trialSourceInfo: components["schemas"]["SourceBody"];
         };
         /**
@@ -1072,20 +1199,22 @@ export interface components {
          */
         Stored: {
             /** @default  */
-            taskId: string;
+            taskId: string | null;
             /** @default  */
-            allocationId: string;
+            allocationId: string | null;
             uuid: string;
             resources?: {
                 [key: string]: number;
-            };
-            metadata?: {
+            } | null;
+            metadata: {
+                steps_completed: number;
+            } & {
                 [key: string]: unknown;
             };
             /** @default  */
-            secret: string;
+            secret: string | null;
             /** @default STATE_COMPLETED */
-            state: string;
+            state: ("STATE_COMPLETED" | "STATE_UNSPECIFIED") | null;
         };
         /**
          * StreamProgress
@@ -1128,6 +1257,30 @@ export interface components {
             hostKey?: string;
         };
         /**
+         * TaskBody
+         * @description POST /commands, POST /tensorboards, POST /notebooks, POST /shells
+         */
+        TaskBody: {
+            /** @default {} */
+            config: {
+                [key: string]: unknown;
+            } | null;
+            /** @default [] */
+            files: components["schemas"]["ContextItem"][] | null;
+            /** @default  */
+            templateName: string | null;
+            /** @default 0 */
+            workspaceId: number | null;
+            /** @default [] */
+            experimentIds: number[] | null;
+            /** @default [] */
+            trialIds: number[] | null;
+            /** @default false */
+            preview: boolean | null;
+            /** @default  */
+            data: string | null;
+        };
+        /**
          * TaskPriority
          * @description POST /commands/{id}/set_priority
          */
@@ -1151,12 +1304,12 @@ export interface components {
          */
         TemplateBody: {
             /** @default  */
-            name: string;
+            name: string | null;
             config: {
                 [key: string]: unknown;
             };
             /** @default 0 */
-            workspaceId: number;
+            workspaceId: number | null;
         };
         /** TemplatesPage */
         TemplatesPage: {
@@ -1189,18 +1342,15 @@ export interface components {
          */
         TokenBody: {
             /** @default  */
-            name: string;
+            name: string | null;
             /** @default  */
-            description: string;
-            /**
-             * @default all
-             * @enum {string}
-             */
-            scope: "all" | "read";
+            description: string | null;
+            /** @default all */
+            scope: ("all" | "read") | null;
             /** @default  */
-            lifespan: string;
+            lifespan: string | null;
             /** @default 0 */
-            userId: number;
+            userId: number | null;
         };
         /** Trial */
         Trial: {
@@ -1246,17 +1396,17 @@ export interface components {
          */
         TrialMetrics: {
             /** @default 0 */
-            trialId: number;
+            trialId: number | null;
             /** @default 0 */
-            trialRunId: number;
+            trialRunId: number | null;
             /** @default 0 */
-            stepsCompleted: number;
+            stepsCompleted: number | null;
             /**
              * @default {
              *       "avgMetrics": {}
              *     }
              */
-            metrics: components["schemas"]["Values"];
+            metrics: components["schemas"]["Values"] | null;
         };
         /**
          * TrialPatch
@@ -1264,7 +1414,7 @@ export interface components {
          */
         TrialPatch: {
             /** @default  */
-            state: string;
+            state: string | null;
         };
         /**
          * TrialPut
@@ -1272,7 +1422,7 @@ export interface components {
          */
         TrialPut: {
             /** @default  */
-            externalTrialId: string;
+            externalTrialId: string | null;
             createTrialRequest: components["schemas"]["NewTrial"];
         };
         /**
@@ -1281,12 +1431,21 @@ export interface components {
          */
         TrialStart: {
             /** @default false */
-            resume: boolean;
+            resume: boolean | null;
         };
         /** TrialsPage */
         TrialsPage: {
             trials: components["schemas"]["Trial"][];
             pagination: components["schemas"]["Pagination"];
+        };
+        /**
+         * TriggerBody
+         * @description One trigger of a webhook.
+         */
+        TriggerBody: {
+            /** @default TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE */
+            triggerType: "TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE" | null;
+            condition: components["schemas"]["ConditionBody"];
         };
         /**
          * User
@@ -1315,18 +1474,18 @@ export interface components {
             agentUserGroup?: components["schemas"]["AgentUserBody"] | null;
             password?: string | null;
             /** @default false */
-            isHashed: boolean;
+            isHashed: boolean | null;
         };
         /**
          * UserCreation
          * @description POST /users
          */
         UserCreation: {
-            user: components["schemas"]["UserBody"];
+            user: components["schemas"]["NewUser"];
             /** @default  */
-            password: string;
+            password: string | null;
             /** @default false */
-            isHashed: boolean;
+            isHashed: boolean | null;
         };
         /**
          * UserRole
@@ -1348,7 +1507,7 @@ export interface components {
         Values: {
             avgMetrics?: {
                 [key: string]: unknown;
-            };
+            } | null;
             batchMetrics?: {
                 [key: string]: unknown;
             }[] | null;
@@ -1359,7 +1518,7 @@ export interface components {
          */
         VersionBody: {
             /** @default  */
-            checkpointUuid: string;
+            checkpointUuid: string | null;
             name?: string | null;
             comment?: string | null;
             notes?: string | null;
@@ -1375,7 +1534,7 @@ export interface components {
         Webhook: {
             id: number;
             url: string;
-            triggers: components["schemas"]["WebhookTrigger-Output"][];
+            triggers: components["schemas"]["WebhookTrigger"][];
             webhookType: string;
             signingKey: string;
             username: string;
@@ -1400,25 +1559,17 @@ export interface components {
         WebhookBody: {
             url: string;
             /** @default [] */
-            triggers: components["schemas"]["WebhookTrigger-Input"][];
+            triggers: components["schemas"]["TriggerBody"][] | null;
             /** @default WEBHOOK_TYPE_DEFAULT */
-            webhookType: string;
+            webhookType: ("WEBHOOK_TYPE_DEFAULT" | "WEBHOOK_TYPE_SLACK") | null;
             /** @default  */
-            signingKey: string;
+            signingKey: string | null;
         };
         /**
          * WebhookCondition
          * @description The condition on which a webhook trigger fires.
          */
-        "WebhookCondition-Input": {
-            /** @default  */
-            state: string;
-        };
-        /**
-         * WebhookCondition
-         * @description The condition on which a webhook trigger fires.
-         */
-        "WebhookCondition-Output": {
+        WebhookCondition: {
             state: string;
         };
         /**
@@ -1440,26 +1591,12 @@ export interface components {
         };
         /**
          * WebhookTrigger
-         * @description One trigger of a webhook.
-         */
-        "WebhookTrigger-Input": {
-            /** @default TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE */
-            triggerType: string;
-            /**
-             * @default {
-             *       "state": ""
-             *     }
-             */
-            condition: components["schemas"]["WebhookCondition-Input"];
-        };
-        /**
-         * WebhookTrigger
          * @description A trigger of a webhook.
          */
-        "WebhookTrigger-Output": {
+        WebhookTrigger: {
             id: number;
             triggerType: string;
-            condition: components["schemas"]["WebhookCondition-Output"];
+            condition: components["schemas"]["WebhookCondition"];
             webhookId: number;
         };
         /**
@@ -1487,7 +1624,7 @@ export interface components {
         };
         /**
          * WorkspaceBody
-         * @description POST /workspaces, PATCH /workspaces/{id}: present fields are changed, empty ones are cleared.
+         * @description PATCH /workspaces/{id}: present fields are changed, empty ones are cleared.
          */
         WorkspaceBody: {
             name?: string | null;
