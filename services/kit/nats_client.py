@@ -9,6 +9,10 @@ that is cancelled only once, as in a task group, would run forever.
 
 What the broker does not permit fails at once, with the user and what to do. The library only passes on a text
 with the subject, and whoever made the request waits for an answer that nobody will send.
+
+The broker closes the connection of a client that sends more than it takes, headers included. The library
+compares the body alone, so whoever sends a large one could end the connection of a process that passes it on
+with a header of its own.
 """
 
 from __future__ import annotations
@@ -16,12 +20,14 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
+from nats.errors import MaxPayloadError
 from nats.protocol import parser
 
 from services.kit import base64url
@@ -65,7 +71,9 @@ class TolerantClient(Client):
     async def publish(
         self, subject: str, payload: bytes = b"", reply: str = "", headers: dict[str, str] | None = None
     ) -> None:
-        """Like the base class, through which requests are sent, too."""
+        """Like the base class, through which requests are sent, too. Headers count for `MaxPayloadError`."""
+        if headers and len(payload) + framed_bytes(headers) > self.max_payload:
+            raise MaxPayloadError
         if reply:
             self._requested[reply] = subject
         await super().publish(subject, payload, reply, headers)
@@ -116,6 +124,16 @@ class TolerantClient(Client):
         names = subject.decode(errors="replace"), reply.decode(errors="replace")
         message: Msg = self.msg_class(self, *names, data, headers, _sid=sid)
         return message
+
+
+def framed_bytes(headers: Mapping[str, str]) -> int:
+    """Return how many bytes headers take in a message.
+
+    >>> framed_bytes({"Nats-Msg-Id": "a"})
+    28
+    """
+    lines = (f"{name}: {value}\r\n" for name, value in headers.items())
+    return len(f"{STATUS_LINE}\r\n\r\n".encode()) + sum(len(line.encode()) for line in lines)
 
 
 def read_headers(block: bytes) -> dict[str, str] | None:

@@ -1,11 +1,13 @@
-"""The client of the broker: a request that is cancelled ends whoever made it."""
+"""The client of the broker: a cancelled request ends whoever made it, and nothing too large is sent."""
 
 import asyncio
 import contextlib
 
+import pytest
 from nats.aio.client import Client
+from nats.errors import MaxPayloadError
 
-from services.kit.nats_client import TolerantClient
+from services.kit.nats_client import TolerantClient, framed_bytes
 
 
 def test_a_cancellation_that_arrives_with_the_answer_is_raised(monkeypatch):
@@ -71,3 +73,40 @@ def test_who_has_been_cancelled_may_ask_while_it_lets_go_of_what_it_holds(monkey
 
     asyncio.run(work())
     assert given_back == ["an answer"]
+
+
+HEADERS = {"Nats-Msg-Id": "log-1.a.1-w1-täsk-0", "traceparent": "00-1-2-01"}
+
+
+def test_headers_are_counted_as_the_library_writes_them(monkeypatch):
+    written = []
+
+    async def write(client, command):
+        written.append(command)
+
+    monkeypatch.setattr(Client, "_send_command", write)
+    client = TolerantClient()
+    client._flush_queue = None
+    asyncio.run(client._send_publish("a", "", b"body", 4, HEADERS))
+    header_bytes, total = map(int, written[0].split(b"\r\n")[0].split()[-2:])
+    assert (framed_bytes(HEADERS), framed_bytes(HEADERS) + 4) == (header_bytes, total)
+
+
+def test_what_is_too_large_with_its_headers_is_not_sent(monkeypatch):
+    """The broker would close the connection, and the library compares the body alone."""
+    sent = []
+
+    async def publish(client, subject, payload, reply, headers):
+        sent.append(len(payload))
+
+    monkeypatch.setattr(Client, "publish", publish)
+    client = TolerantClient()
+    fits = client.max_payload - framed_bytes(HEADERS)
+
+    async def work():
+        await client.publish("a", b"x" * fits, headers=HEADERS)
+        with pytest.raises(MaxPayloadError):
+            await client.publish("a", b"x" * (fits + 1), headers=HEADERS)
+
+    asyncio.run(work())
+    assert sent == [fits]

@@ -14,7 +14,8 @@ import pytest
 from nats.errors import Error as NatsError
 
 from det_contracts import subjects
-from services.intake.edge import Edge, forwarded_headers
+from det_contracts.limits import NAME_CHARACTERS
+from services.intake.edge import MAX_HEADER_CHARACTERS, Edge, forwarded_headers
 from services.intake.measures import IntakeMeasures
 from services.kit import nats_client
 from services.kit.credentials import mint_trial, trial_inbox, worker_inbox
@@ -86,8 +87,10 @@ class World:
         self.operator = await self.connect("operator", authority.operator())
         await ensure_streams(self.operator.jetstream(), replicas=replicas)
         await JetStreamLog(self.operator).append(assigned("1.a.1", (WORKER,)))
-        for number in (1, 2):
-            connection = await self.connect(f"edge-{number}", authority.service(subjects.INTAKE))
+        self.edges = [
+            await self.connect(f"edge-{number}", authority.service(subjects.INTAKE)) for number in (1, 2)
+        ]
+        for connection in self.edges:
             edge = Edge(connection, JetStreamLog(connection), IntakeMeasures(subjects.INTAKE), shut_s=0.0)
             task = asyncio.create_task(edge.run())
             self._stack.callback(task.cancel)
@@ -194,6 +197,27 @@ def test_one_broker_accepts_messages_after_any_headers(broker):
 
 def test_three_brokers_accept_messages_after_any_headers(three_brokers):
     played(three_brokers, everything_is_tried)
+
+
+def test_lines_as_large_as_the_broker_takes_end_no_connection_of_the_intake(broker):
+    """It adds the id of the batch, and the broker counts headers and closes the connection."""
+
+    async def story(world: World) -> None:
+        subject = subjects.lines_of_worker(WORKER)
+        await world.say_until_stored(world.worker, subject)
+        # The id has all these characters. The intake itself takes nothing that leaves no room for short ones.
+        source, most = "s" * NAME_CHARACTERS, world.worker.max_payload - MAX_HEADER_CHARACTERS
+        bare = len(lines("1.a.1", WORKER, source=source, text=""))
+        largest = lines("1.a.1", WORKER, source=source, text="x" * (most - bare))
+        for _ in range(2):
+            await world.worker.publish(subject, largest)
+            # Whichever connection received the large one passes it on before it hears a later one.
+            await world.say_until_stored(world.worker, subject)
+        for edge in world.edges:
+            await edge.flush(timeout=60)
+        assert not any(edge.is_closed for edge in world.edges)
+
+    played(broker, story)
 
 
 @pytest.mark.full
