@@ -14,7 +14,7 @@ import msgspec
 from determined.common.api import errors
 from determined.transport.own_ids import OwnIds
 from determined.transport.protocol import MetricReport, SearcherOp, StoredCheckpoint
-from determined.transport.rest import RETRIED_STATUSES, Session
+from determined.transport.rest import RETRIED_STATUSES, TOO_MANY, Session
 
 BEAT_S, POLL_S, PAUSE_S = 50.0, 10.0, 2.0
 INVALID_HP = "EXITED_REASON_INVALID_HP"
@@ -83,15 +83,8 @@ class OutsideTransport:
         values = {"avgMetrics": report.metrics, "batchMetrics": report.batch_metrics}
         wire_report = {"trialId": self._place.trial_id, "trialRunId": self._place.run, "metrics": values}
         body = {"group": report.group, "metrics": {**wire_report, "stepsCompleted": report.steps_completed}}
-
-        def send(session: Session) -> None:
-            try:
-                self._ask(session, "POST", f"{self._trial}/metrics", body, repeated=_REPEATED)
-            except errors.StatusException as error:
-                # The first one is raised. Those after it mostly follow from it.
-                self._refusal = self._refusal or RuntimeError(f"a report was refused: {error}")
-
-        self._leaving.put(send)
+        path = f"{self._trial}/metrics"
+        self._leaving.put(lambda session: self._ask(session, "POST", path, body, repeated=_REPEATED))
 
     def flush(self) -> None:
         self._settle()
@@ -191,6 +184,10 @@ class OutsideTransport:
                 if send is None:
                     return session.close()
                 send(session)
+            except Exception as error:
+                # Whatever it is: without this thread, all that follows would wait for ever. The first error
+                # is raised. Those after it mostly follow from it.
+                self._refusal = self._refusal or RuntimeError(f"a report was refused: {error}")
             finally:
                 self._leaving.task_done()
 
@@ -216,7 +213,7 @@ class OutsideTransport:
                 path = f"/api/v1/allocations/{self._place.task_id}/signals/preemption"
                 if session.get(path, {"timeoutSeconds": 0}).get("preempt"):
                     self._preempted.set()
-            except errors.BadRequestException as error:
+            except (errors.BadRequestException, errors.BadResponseException) as error:
                 logger.debug("a heartbeat was not accepted: %s", error)
             self._over.wait(POLL_S)
         session.close()
@@ -237,9 +234,10 @@ class OutsideTransport:
             except errors.StatusException as error:
                 if tried and repeated and repeated in str(error):
                     return {}
-                if error.status_code not in RETRIED_STATUSES:
+                if error.status_code not in (*RETRIED_STATUSES, TOO_MANY):
                     raise
-            except errors.MasterNotFoundException as error:
+            # A proxy may answer in place of a master that is away, and with a page.
+            except (errors.MasterNotFoundException, errors.BadResponseException) as error:
                 if not tried:
                     logger.warning("the cluster does not answer (%s); what is reported waits", error)
             tried = True

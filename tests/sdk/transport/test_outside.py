@@ -62,6 +62,44 @@ def test_what_nobody_answers_is_said_again_until_somebody_does(gateway, transpor
     assert steps(gateway) == [1, 1, 1, 2], "a repeat that was taken before is no refusal"
 
 
+PAGE = "<html>back in a minute</html>"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [PAGE, Status(429, {"message": "too much"}, {"Retry-After": "3600"})],
+    ids=["a proxy's page", "too many requests"],
+)
+def test_what_no_master_has_taken_is_said_again(gateway, transport, answer):
+    gateway.answer("POST", f"{TRIAL}/metrics", answer, answer, {})
+    transport.report(report(1))
+    transport.report(report(2))
+    wait_for(lambda: steps(gateway) == [1, 1, 1, 2], 60, "both reports")
+    transport.flush()
+
+
+def test_signs_of_life_go_on_after_a_page_of_a_proxy(gateway, transport):
+    """Otherwise the trial would count as dead, and its script would not hear that it is to leave."""
+    gateway.answer("GET", SIGNALS, PAGE, {"preempt": True})
+    wait_for(transport.preempted, 60, "the signal")
+
+
+def test_an_error_in_sending_ends_no_later_report(gateway, transport, monkeypatch):
+    ask, errors = transport._ask, [ValueError("a defect")]
+
+    def failing(*arguments, **options):
+        if errors:
+            raise errors.pop()
+        return ask(*arguments, **options)
+
+    monkeypatch.setattr(transport, "_ask", failing)
+    transport.report(report(1))
+    transport.report(report(2))
+    wait_for(lambda: steps(gateway) == [2], 60, "the second report")
+    with pytest.raises(RuntimeError, match="a defect"):
+        transport.flush()
+
+
 def test_a_refusal_is_raised_once_by_a_later_call(gateway, transport):
     gateway.answer("POST", f"{TRIAL}/metrics", Status(400, {"message": "invalid run id"}), {})
     transport.report(report(1))
