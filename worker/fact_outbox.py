@@ -1,17 +1,24 @@
-"""Encodes this worker's facts for the intake, which appends them to the log."""
+"""States this worker's facts to the intake, which appends them to the log."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from typing import Any
 
 import msgspec
+import structlog
 
 from det_contracts import codec, subjects
-from det_contracts.events.worker import AllocationExited
+from det_contracts.events.worker import AllocationExited, AllocationStarted
 from det_contracts.limits import TEXT_CHARACTERS
-from services.kit.log import Draft
+from services.kit.log import Draft, Log, NotConfirmed, TooLarge
+
+RETRY_S = 0.5
+"""Pause in seconds before a fact is stated again. Some refusals come at once."""
+
+log = structlog.get_logger()
 
 
 def new_id() -> str:
@@ -30,6 +37,23 @@ def draft(worker_id: str, event: Any, at: float | None = None, trace: str = "") 
         event = msgspec.structs.replace(event, message=_truncate_message(event.message))
     body = codec.encode(event, id=id, actor=f"worker:{worker_id}", at=at)
     return Draft(subjects.witness_of_worker(worker_id), body, id, trace)
+
+
+async def append_fact(
+    journal: Log, worker_id: str, event: AllocationStarted | AllocationExited, trace: str = ""
+) -> None:
+    """State a fact, again and again until it is stored: nobody else knows it. Raises `TooLarge`."""
+    fact = draft(worker_id, event, trace=trace)
+    while True:
+        try:
+            await journal.append(fact)
+            return
+        except TooLarge:
+            raise
+        except NotConfirmed as error:
+            what = codec.kind_of(event).name
+            log.warning("fact.kept_back", what=what, allocation=event.allocation_id, error=str(error))
+        await asyncio.sleep(RETRY_S)
 
 
 def _truncate_message(message: str) -> str:

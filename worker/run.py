@@ -19,12 +19,12 @@ import structlog
 
 from det_contracts.events.worker import AllocationExited, AllocationStarted, Slot
 from det_contracts.ids import container_id
-from services.kit.log import Log, NotConfirmed, TooLarge
+from services.kit.log import Log
 from services.kit.readable import wait_until_readable
 from worker import hidden_values, permanent_failure, process
 from worker.briefing import share_of
 from worker.environment import PORTS
-from worker.fact_outbox import draft
+from worker.fact_outbox import append_fact
 from worker.log_shipping import SETUP, Shipper
 from worker.orders import Order, Orders
 from worker.output_spool import SpoolReader
@@ -144,11 +144,13 @@ class Run:
         if self.trace is not None:
             self._shipper.on_first_stored = self.trace.finish
         shipping = asyncio.create_task(self._shipper.ship(SpoolReader(self.folder), ended))
-        exit = await self._wait_for_exit()
-        # Shipping goes on until the spool is read to its end, so that the log is complete before the exit is
-        # known.
-        ended.set()
-        await shipping
+        try:
+            exit = await self._wait_for_exit()
+        finally:
+            # Shipping goes on until the spool is read to its end, so that the log is complete before the exit
+            # is known.
+            ended.set()
+            await shipping
         message = self.order.exceeded if exit.code else ""
         await self._report_exit(exit.code, message or exit.message, lost=exit.lost)
         if self._template_pool is not None:
@@ -179,7 +181,7 @@ class Run:
         header = self.trace.started() if self.trace is not None else ""
         # Again after each restart of the worker, which cannot know whether the first one arrived. The fold
         # ignores repeats.
-        await self._append_fact(AllocationStarted(self._worker, self.id), "started", header)
+        await append_fact(self._journal, self._worker, AllocationStarted(self._worker, self.id), header)
         if self._must_end:
             await self._send_kill()
 
@@ -315,21 +317,10 @@ class Run:
             lost=lost,
             permanent=bool(cause),
         )
-        await self._append_fact(fact, "exited")
+        await append_fact(self._journal, self._worker, fact)
         # After the fact is stored: a worker that is killed in between reports the end twice, which is
         # harmless; never would not be.
         self._update_order(reported=True)
-
-    async def _append_fact(self, event: object, what: str, trace: str = "") -> None:
-        fact = draft(self._worker, event, trace=trace)
-        while True:
-            try:
-                await self._journal.append(fact)
-                return
-            except TooLarge:
-                raise
-            except NotConfirmed as error:
-                log.warning("fact.kept_back", what=what, allocation=self.id, error=str(error))
 
 
 def _exit_line(code: int) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from det_contracts.events.worker import AllocationExited, Slot
 from det_contracts.orders import Standing, WorkerOrders
 from services.kit.log_jetstream import JetStreamLog
 from worker import workdir
-from worker.fact_outbox import draft
+from worker.fact_outbox import append_fact
 from worker.last_contact import Contact
 from worker.orders import Order, Orders
 from worker.run import Run
@@ -89,7 +89,7 @@ class Runs:
         for standing in orders.allocations:
             is_over = standing.lost or standing.allocation_id in self._declined
             if standing.allocation_id not in self.running and not is_over:
-                await self._accept_or_decline(standing)
+                self._accept_or_decline(standing)
 
     async def _end_unlisted(self, run: Run, why: str = OVER) -> None:
         """The cluster has dropped the run: kill what still runs of it."""
@@ -98,19 +98,19 @@ class Runs:
         run.mark_over()
         self._remove_if_over(run.id)
 
-    async def _accept_or_decline(self, standing: Standing) -> None:
+    def _accept_or_decline(self, standing: Standing) -> None:
         if standing.end or standing.problem:
-            await self._decline(
+            self._decline(
                 standing.allocation_id, standing.problem or f"ended before it was started: {standing.end}"
             )
         elif standing.briefing is None:
             # It had started, but this disk has nothing of it.
-            await self._decline(standing.allocation_id, "its order is gone", lost=True)
+            self._decline(standing.allocation_id, "its order is gone", lost=True)
         else:
             order = Order(standing.briefing.assigned, position=standing.position, briefing=standing.briefing)
-            await self._accept(order, standing.briefing.trace)
+            self._accept(order, standing.briefing.trace)
 
-    async def _accept(self, order: Order, trace: str) -> None:
+    def _accept(self, order: Order, trace: str) -> None:
         try:
             # Before anything starts: after a crash, only what is recorded can be found and ended.
             self._orders.save(order)
@@ -119,7 +119,7 @@ class Runs:
             message = f"worker {self._id} cannot take the task: {error}"
             log.error("order.refused", allocation=order.assigned.allocation_id, error=str(error))
             workdir.remove(self._orders.folder(order.assigned.allocation_id))
-            await self._decline(order.assigned.allocation_id, message)
+            self._decline(order.assigned.allocation_id, message)
             return
         run = self.create_run(order)
         if self._tracer is not None and trace:
@@ -128,10 +128,11 @@ class Runs:
             run.trace = LaunchTrace(self._tracer, trace, run.id)
         self.start_run(run)
 
-    async def _decline(self, allocation_id: str, message: str, *, lost: bool = False) -> None:
+    def _decline(self, allocation_id: str, message: str, *, lost: bool = False) -> None:
         self._declined.add(allocation_id)
         fact = AllocationExited(worker_id=self._id, allocation_id=allocation_id, message=message, lost=lost)
-        await self._journal.append(draft(self._id, fact))
+        # In the background: while the log takes nothing, orders to end other runs must still be followed.
+        self._begin(append_fact(self._journal, self._id, fact))
 
     def create_run(self, order: Order) -> Run:
         """Create the run of an order that is on disk. It does nothing until `start_run`."""

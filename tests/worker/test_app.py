@@ -16,10 +16,11 @@ from det_contracts.ids import container_id
 from det_contracts.orders import Briefing, Gang, Standing, WorkerOrders
 from det_contracts.reports import LogBatch
 from det_contracts.script_queries import Holder
+from services.kit.log import NeverStored, NotStored
 from tests.fixtures.intake import admitting
 from tests.fixtures.lines import WorkerLog
 from tests.worker.app_host import DEADLINE_S, Host, Silent, Told
-from worker import app, hidden_values, process, run_setup
+from worker import app, fact_outbox, hidden_values, process, run_setup
 from worker.identity import Identity
 from worker.orders import ActedOn
 from worker.registration import IdTaken
@@ -377,6 +378,28 @@ def test_what_it_cannot_run_is_given_back_at_once(host, expected, message, lost)
     events = asyncio.run(host.work_until(exited))
     assert [(e.message, e.lost, e.exit_code) for e in exited(events)] == [(message, lost, None)]
     assert not [e for e in events if isinstance(e, AllocationStarted)]
+
+
+class FullLog(WorkerLog):
+    """Refuses the end of a run at first."""
+
+    def __init__(self):
+        super().__init__()
+        self.refusals = [NotStored("WITNESS is full"), NeverStored("not permitted")]
+
+    async def append(self, draft):
+        if b"allocation_exited" in draft.body and self.refusals:
+            raise self.refusals.pop()
+        return await super().append(draft)
+
+
+def test_what_it_cannot_run_is_given_back_when_the_log_takes_it(host, monkeypatch):
+    monkeypatch.setattr(fact_outbox, "RETRY_S", 0)
+    host.log = FullLog()
+    host.extra_allocations = (standing("new", briefing=None),)
+    events = asyncio.run(host.work_until(exited))
+    assert [(e.allocation_id, e.lost) for e in exited(events)] == [("new", True)]
+    assert not host.log.refusals
 
 
 def test_of_what_another_lost_it_says_nothing(host):

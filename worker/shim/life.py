@@ -244,8 +244,10 @@ class Shim:
         while True:
             try:
                 file = os.open(self._exit_path + ".new", os.O_WRONLY | os.O_CREAT, 0o600)
-                os.write(file, text)
-                os.close(file)
+                try:
+                    os.write(file, text)
+                finally:
+                    os.close(file)
                 os.rename(self._exit_path + ".new", self._exit_path)
                 return
             except FileNotFoundError:
