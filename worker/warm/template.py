@@ -130,10 +130,13 @@ async def make(
             process = await asyncio.to_thread(_spawn, key, child_end.fileno(), order)
         report = await _receive_report(worker_end, order, process)
         return Template(process, worker_end, report)
-    except BaseException:
+    except BaseException as error:
         worker_end.close()
         if process is not None:
             _kill(process)
+        if isinstance(error, OSError | msgspec.MsgspecError):
+            # It may have ended just now, or have written anything for a report.
+            raise NoTemplate(f"it cannot be used: {error}") from error
         raise
     finally:
         os.close(order)
