@@ -4,9 +4,11 @@ import msgspec
 import pytest
 
 from det_contracts import ids
+from det_contracts.commands import DeleteCheckpoints
 from det_contracts.events import checkpoints, metrics, scheduler, searcher, trial
 from services.checkpoints.app import RULES
 from services.checkpoints.domain import TRIES
+from services.kit.rules import Call
 from services.kit.testing import Fold
 
 CONFIG = {
@@ -68,6 +70,7 @@ def fold():
     return fold
 
 
+CALL = Call("c", 1.0)
 DELETING = searcher.ExperimentDeleting(1, "deleted by bob")
 
 
@@ -173,3 +176,25 @@ def test_what_was_only_kept_for_a_deleted_experiment_goes(fold):
     gone = searcher.ExperimentDeleted(2, "DELETED", "gone")
     (deletion,) = fold.apply(searcher.ExperimentEnded(2, "CANCELED", "killed"), gone).decide()
     assert deletion.uuids == ("b",)
+
+
+FORGOTTEN = {
+    "its trials": [searcher.TrialsDeleted(1, (1,), ("1.r1",), "deleted by bob")],
+    "the whole": [
+        searcher.TrialsDeleted(1, (1,), ("1.r1",), "deleted by bob"),
+        searcher.ExperimentDeleted(1, "DELETED", "deleted by bob"),
+    ],
+}
+
+
+@pytest.mark.parametrize("before", ["its request", "its end"])
+@pytest.mark.parametrize("forgotten", FORGOTTEN.values(), ids=FORGOTTEN)
+def test_an_experiment_may_be_forgotten_between_a_decision_and_its_place_in_the_log(fold, forgotten, before):
+    """A script may store a checkpoint, and its owner have it deleted, until its experiment is gone."""
+    command = DeleteCheckpoints(uuids=("a",), user="ann")
+    (request,) = fold.rules.commands[DeleteCheckpoints](fold.state, command, CALL).events
+    fold.apply(*([*forgotten, request] if before == "its request" else [request, *forgotten]))
+    assert not fold.decide()
+    decided = fold.apply(task_ended(1)).decide()
+    assert [event.deleted for event in of(checkpoints.DeletionFinished, decided)] == [True]
+    assert not fold.state.deletions

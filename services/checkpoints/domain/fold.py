@@ -172,22 +172,28 @@ def _deletion_requested(state: State, recorded: Recorded) -> Iterable[Key]:
         sweep=event.sweep,
         why=event.reason,
     )
-    experiment = state.experiments[event.experiment_id]
-    yield from state.put_experiment(
-        replace(
-            experiment,
-            deletions=experiment.deletions + 1,
-            sweeping=experiment.sweeping or event.sweep,
+    # The searcher may have forgotten both between this service's decision and its place in the log.
+    experiment = state.experiments.get(event.experiment_id)
+    if experiment is not None:
+        yield from state.put_experiment(
+            replace(
+                experiment,
+                deletions=experiment.deletions + 1,
+                sweeping=experiment.sweeping or event.sweep,
+            )
         )
-    )
-    for uuid in event.losing:
-        checkpoint = state.checkpoints[uuid]
+    for checkpoint in _known(state, event.losing):
         # Counted at the request, and not at its end: a worker that is lost may never report one.
         deleting = replace(
             checkpoint, going=True, task=event.task_id, tries=checkpoint.tries + 1, reason=event.reason
         )
         yield from state.put_checkpoint(deleting)
     yield "deletions", event.task_id
+
+
+def _known(state: State, uuids: Iterable[str]) -> Iterable[Checkpoint]:
+    """Those of some checkpoints that the searcher's deletion of their trials has not removed."""
+    return (state.checkpoints[uuid] for uuid in uuids if uuid in state.checkpoints)
 
 
 def _allocation_ended(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -218,8 +224,7 @@ def _deletion_finished(state: State, recorded: Recorded) -> Iterable[Key]:
     elif experiment is not None and (experiment.deleting or not event.deleted):
         # A checkpoint that retention deleted calls for nothing more.
         yield "experiments", event.experiment_id
-    for uuid in event.losing:
-        checkpoint = state.checkpoints[uuid]
+    for checkpoint in _known(state, event.losing):
         # Another task may have been requested in the meantime; until that one is over, the deletion is in
         # progress.
         checkpoint = replace(
