@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from tests.fixtures.own_time import set_time
 from tests.worker.app_host import Host
 from worker import process
 from worker.run import Run
@@ -21,15 +22,20 @@ def test_a_disk_that_takes_no_exit_record_keeps_no_file_open(tmp_path, monkeypat
     """The shim tries again for as long as it takes, and a process may open some thousand files."""
     shim, pauses = Shim.__new__(Shim), []
     shim._exit_path = str(tmp_path / "exit.json")
-    write = os.write
+    write, full = os.write, [True]
+
+    def write_elsewhere(file, data):
+        if full and os.readlink(f"/proc/self/fd/{file}").startswith(str(tmp_path)):
+            no_space()
+        return write(file, data)
 
     def full_disk(seconds):
         pauses.append(len(os.listdir("/proc/self/fd")))
         if len(pauses) == 3:
-            monkeypatch.setattr(os, "write", write)
+            full.clear()
 
-    monkeypatch.setattr(os, "write", no_space)
-    monkeypatch.setattr(life.time, "sleep", full_disk)
+    monkeypatch.setattr(os, "write", write_elsewhere)
+    set_time(monkeypatch, life, sleep=full_disk)
     shim._exit(code=3)
     assert process.read_exit(tmp_path).code == 3
     assert len(set(pauses)) == 1

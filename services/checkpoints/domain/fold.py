@@ -182,7 +182,7 @@ def _deletion_requested(state: State, recorded: Recorded) -> Iterable[Key]:
                 sweeping=experiment.sweeping or event.sweep,
             )
         )
-    for checkpoint in _known(state, event.losing):
+    for checkpoint in _present(state, event.losing):
         # Counted at the request, and not at its end: a worker that is lost may never report one.
         deleting = replace(
             checkpoint, going=True, task=event.task_id, tries=checkpoint.tries + 1, reason=event.reason
@@ -191,7 +191,7 @@ def _deletion_requested(state: State, recorded: Recorded) -> Iterable[Key]:
     yield "deletions", event.task_id
 
 
-def _known(state: State, uuids: Iterable[str]) -> Iterable[Checkpoint]:
+def _present(state: State, uuids: Iterable[str]) -> Iterable[Checkpoint]:
     """Those of some checkpoints that the searcher's deletion of their trials has not removed."""
     return (state.checkpoints[uuid] for uuid in uuids if uuid in state.checkpoints)
 
@@ -224,7 +224,7 @@ def _deletion_finished(state: State, recorded: Recorded) -> Iterable[Key]:
     elif experiment is not None and (experiment.deleting or not event.deleted):
         # A checkpoint that retention deleted calls for nothing more.
         yield "experiments", event.experiment_id
-    for checkpoint in _known(state, event.losing):
+    for checkpoint in _present(state, event.losing):
         # Another task may have been requested in the meantime; until that one is over, the deletion is in
         # progress.
         checkpoint = replace(
