@@ -60,11 +60,11 @@ def all_pids() -> list[int]:
 
 
 def send(pids: set[int], number: int) -> None:
-    """Send a signal to processes, ignoring those already gone."""
+    """Send a signal to processes, ignoring those already gone, and those that have become another user's."""
     for pid in pids:
         try:
             os.kill(pid, number)
-        except ProcessLookupError:
+        except (ProcessLookupError, PermissionError):
             continue
 
 

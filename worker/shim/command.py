@@ -138,7 +138,7 @@ class Command:
     def forward(self, number: int) -> None:
         """Forward a signal to the command only."""
         if self.status is None:
-            os.kill(self.pid, number)
+            send({self.pid}, number)
 
     def kill(self) -> None:
         """Kill the command and everything it started, without a grace period."""
