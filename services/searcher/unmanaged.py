@@ -158,7 +158,7 @@ def progress(state: State, experiment: Experiment) -> float:
     live = list(state.trials_of(experiment.id, *LIVE_STATUSES))
     if not live or not experiment.length:
         return 0.0
-    return sum(min(trial.units / experiment.length, 1.0) for trial in live) / len(live)
+    return sum(min(max(trial.units / experiment.length, 0.0), 1.0) for trial in live) / len(live)
 
 
 def _run_opened(trial: Trial, run: int, reason: str) -> searcher.RunOpened:

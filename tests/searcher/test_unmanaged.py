@@ -98,6 +98,8 @@ def test_an_operation_is_answered_by_its_script(outside):
     outside.start()
     outside.searching.decisions_after(trial.Progressed(1, 1, 25.0))
     assert search_progress(outside.state, SearchProgress([1])) == {"1": 0.25}
+    outside.searching.decisions_after(trial.Progressed(1, 1, -25.0))
+    assert search_progress(outside.state, SearchProgress([1])) == {"1": 0.0}
     decided = outside.searching.complete(1, metric=0.5)
     assert decided == [searcher.TrialIdled(1, 1, True, "the search needs no further training of it")]
     assert outside.states() == ("ACTIVE", "ACTIVE")

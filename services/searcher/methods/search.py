@@ -208,4 +208,5 @@ def propose(search: Search, seed: int, drawn: dict[str, Any]) -> Proposal:
 def progress(search: Search) -> float:
     """Progress of the search, 0 to 1."""
     value = search.method.progress(search.units, search.finished)
-    return value if math.isfinite(value) else 0.0
+    # Scripts report what they like, also what lies before their start or beyond their end.
+    return min(max(value, 0.0), 1.0) if math.isfinite(value) else 0.0

@@ -101,6 +101,14 @@ def test_progress_of_trials_counts_until_their_point_is_found_invalid(driven):
     assert progress(search.search) == 0.0
 
 
+@pytest.mark.parametrize(("units", "shown"), [(-5000.0, 0.0), (-1e308, 0.0), (1e308, 1.0)])
+def test_progress_beyond_either_end_is_shown_as_that_end(driven, units, shown):
+    search = driven("random", max_trials=2)
+    search.create(0, 1)
+    search.tell(TrialProgress(search.ids[0], units))
+    assert progress(search.search) == shown
+
+
 def test_trials_of_others_are_refused(driven):
     for name, event in [
         ("random", TrialClosed("x")),
