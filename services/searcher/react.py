@@ -48,8 +48,8 @@ def _experiment_events(state: State, experiment: Experiment) -> Sequence[Any]:
             list(islice(state.trials_of(experiment.id), MAX_TRIALS_PER_PASS)) if experiment.emptied else []
         )
         if batch:
-            ids, tasks = tuple(t.id for t in batch), tuple(t.task_id for t in batch)
-            return [searcher.TrialsDeleted(experiment.id, ids, tasks, experiment.reason)]
+            trials, tasks = tuple(t.id for t in batch), tuple(t.task_id for t in batch)
+            return [searcher.TrialsDeleted(experiment.id, trials, tasks, experiment.reason)]
         return [searcher.ExperimentDeleted(experiment.id, to, experiment.reason)]
     if experiment.state in OVER:
         return ()
