@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -262,40 +263,52 @@ def upsert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]
     """Insert rows, or replace those with the same primary key. Works on SQLite and PostgreSQL."""
     if not rows:
         return
-    insert = _insert(connection, table)
+    connection.execute(_upsertion(connection.dialect.name, table, tuple(rows[0])), rows)
+
+
+@functools.cache
+def _upsertion(dialect: str, table: sa.Table, names: tuple[str, ...]) -> Any:
+    """Built once, as are the statements below: to build one takes several times as long as to run it."""
+    insert = _insert(dialect, table)
     keys = [column.name for column in table.primary_key]
-    changed = {name: insert.excluded[name] for name in rows[0] if name not in keys}
-    if changed:
-        statement = insert.on_conflict_do_update(index_elements=keys, set_=changed)
-    else:
-        statement = insert.on_conflict_do_nothing(index_elements=keys)
-    connection.execute(statement, rows)
+    changed = {name: insert.excluded[name] for name in names if name not in keys}
+    if not changed:
+        return insert.on_conflict_do_nothing(index_elements=keys)
+    return insert.on_conflict_do_update(index_elements=keys, set_=changed)
 
 
 def delete_matching(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
     """Delete rows. Each is given as the columns that it is known by, the same for all of them."""
     if not rows:
         return
-    # One statement for all of them: to build and compile one takes many times as long as to run it.
-    same = (table.c[name] == sa.bindparam(f"of_{name}") for name in rows[0])
     values = [{f"of_{name}": value for name, value in row.items()} for row in rows]
-    connection.execute(sa.delete(table).where(*same), values)
+    connection.execute(_deletion(table, tuple(rows[0])), values)
+
+
+@functools.cache
+def _deletion(table: sa.Table, names: tuple[str, ...]) -> sa.Delete:
+    return sa.delete(table).where(*(table.c[name] == sa.bindparam(f"of_{name}") for name in names))
 
 
 def add_to_sums(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
     """Insert rows, or add their numbers to those of rows with the same primary key."""
     if not rows:
         return
-    insert = _insert(connection, table)
+    connection.execute(_addition(connection.dialect.name, table), rows)
+
+
+@functools.cache
+def _addition(dialect: str, table: sa.Table) -> Any:
+    insert = _insert(dialect, table)
     sums = [column for column in table.columns if not column.primary_key]
     added = {column.name: column + insert.excluded[column.name] for column in sums}
     keys = [column.name for column in table.primary_key]
-    connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=added), rows)
+    return insert.on_conflict_do_update(index_elements=keys, set_=added)
 
 
-def _insert(connection: sa.Connection, table: sa.Table) -> Any:
+def _insert(dialect: str, table: sa.Table) -> Any:
     """An insertion into a table that can say what happens to rows that are there."""
-    if connection.dialect.name == "sqlite":
+    if dialect == "sqlite":
         from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
         return sqlite_insert(table)

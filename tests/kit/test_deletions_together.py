@@ -1,4 +1,7 @@
-"""What goes at once takes as many statements as one record: to build one takes longer than to run it."""
+"""What goes at once takes as many statements as one record, and what is saved later the same statements.
+
+To build one takes longer than to run it.
+"""
 
 import pytest
 import sqlalchemy as sa
@@ -89,3 +92,22 @@ def test_rows_of_the_catalogue(gateway):
         return statements
 
     assert len(gone(60)) == len(gone(1))
+
+
+def test_a_later_save_builds_no_statement_again(gateway):
+    snapshot, executed = Snapshot("searcher", State), []
+    sa.event.listen(gateway.engine, "before_execute", lambda _c, statement, *_: executed.append(statement))
+
+    def writes_of_a_save(position):
+        executed.clear()
+        saved, gone = {("tasks", f"{position}.a"): Named(position)}, {("tasks", f"{position - 1}.a"): None}
+        runs = {("allocations", run(position).id): run(position), ("allocations", run(position - 1).id): None}
+        with gateway.engine.begin() as connection:
+            assert snapshot.save(connection, saved | gone, {"CONTROL": position})
+            write_rows(connection, runs, ())
+        return [statement for statement in executed if isinstance(statement, sa.Insert | sa.Delete)]
+
+    # The first one finds no run to replace.
+    _, earlier, later = (writes_of_a_save(position) for position in (2, 3, 4))
+    assert len(earlier) >= 6
+    assert [str(b) for a, b in zip(earlier, later, strict=True) if a is not b] == []
