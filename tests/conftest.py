@@ -4,6 +4,7 @@ import functools
 import gc
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,9 @@ pytest_plugins = [
 
 # The default backend of Keras is TensorFlow, which no test needs.
 os.environ.setdefault("KERAS_BACKEND", "torch")
+
+# httpx looks for it at each request. What is missing is searched for in every folder of packages, each time.
+sys.modules.setdefault("sniffio", None)
 
 # By default, structlog has rich draw a logged exception, with the code and the values around it: 0.1 s each.
 *_first, _ = structlog.get_config()["processors"]
