@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[2]
 NAMES = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem != "__main__")
 PAGE = (ROOT / "benchmarks" / "README.md").read_text()
 HEAVY = {
-    "beside_peers", "charts", "launch", "launch_ranks", "long_history", "rest_reads", "shared_ingest",
-    "trainer", "webui",
+    "beside_peers", "charts", "cli", "launch", "launch_ranks", "log_page", "long_history", "rest_reads",
+    "series_query", "shared_ingest", "trainer", "webui",
 }  # fmt: skip
 """Start many interpreters, a browser, or a cluster again and again, however small they are."""
 MAY_BE_NONE = re.compile(
