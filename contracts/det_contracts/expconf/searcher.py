@@ -158,7 +158,10 @@ UNKNOWN = f'is not an object where object["name"] is one of {", ".join(_NAMES[:-
 
 
 def _removed(name: str) -> Record:
-    message = f"the '{name}' searcher has been removed and is not valid for new experiments"
+    message = (
+        f"the '{name}' searcher has been removed and is not valid for new experiments; "
+        "use 'adaptive_asha', or 'async_halving' to set num_rungs yourself"
+    )
     return Record({}, (rule("", message, lambda _: False, final=True),), open=True)
 
 

@@ -184,7 +184,7 @@ def verbs(kind: Kind) -> tuple[Noun | Verb, ...]:
         arg("-a", "--all", action="store_true", help="include those of other users"),
         arg("-w", "--workspace-name", metavar="NAME", help="only of this workspace"),
         arg("--csv", action="store_true", help="write CSV"),
-        arg("--json", action="store_true", help="write the master's response"),
+        arg("--json", action="store_true", help="write everything about them as JSON"),
     )
     return (
         Verb("list ls", f"list {kind.shown}s", _list(kind), listing),
@@ -223,14 +223,18 @@ def _list(kind: Kind) -> Run:
             return
         spaces = {entry["id"]: entry["name"] for entry in session.get("/api/v1/workspaces")["workspaces"]}
         if args.json:
-            output.print_json(
-                [{**entry, "workspaceName": spaces.get(entry.get("workspaceId"))} for entry in tasks]
-            )
+            output.print_json([_as_json(entry, spaces) for entry in tasks])
         else:
             rows = [_row(kind, entry, spaces) for entry in tasks]
             output.table(_headers(kind), rows, as_csv=args.csv)
 
     return run
+
+
+def _as_json(task: Object, spaces: dict[int, str]) -> Object:
+    # Version 0.25 writes states without their prefix here, and here alone.
+    state = formatting.state(task["state"])
+    return task | {"state": state, "workspaceName": spaces.get(task.get("workspaceId"))}
 
 
 def _headers(kind: Kind) -> list[str]:

@@ -18,6 +18,7 @@ from determined.transport.log_stream import Source
 from determined.transport.rest import Session
 
 _LEVELS = ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+_ANY_LEVEL = "UNSPECIFIED"
 
 
 def _instant(text: str) -> str:
@@ -53,7 +54,11 @@ LOG_ARGS: tuple[Arg | OneOf, ...] = (
     ),
     arg("--timestamp-before", dest="timestampBefore", type=_instant, metavar="TIME", help="RFC 3339"),
     arg("--timestamp-after", dest="timestampAfter", type=_instant, metavar="TIME", help="RFC 3339"),
-    arg("--level", choices=_LEVELS, help="only of this level or higher"),
+    arg(
+        "--level",
+        choices=(_ANY_LEVEL, *_LEVELS),
+        help="only of this level or higher; UNSPECIFIED: every line, as without this option",
+    ),
     one_of(
         arg("--search", dest="searchText", metavar="TEXT", help="only lines that contain this text"),
         arg("--regex", metavar="PATTERN", help="only lines that match this regular expression (RE2)"),
@@ -115,6 +120,6 @@ def _last(session: Session, source: Source, params: dict[str, Any], count: int) 
 
 def _params(args: argparse.Namespace) -> dict[str, Any]:
     params = {name: value for name in _FILTERS if (value := getattr(args, name)) is not None}
-    if args.level:
+    if args.level not in (None, _ANY_LEVEL):
         params["levels"] = [f"LOG_LEVEL_{level}" for level in _LEVELS[_LEVELS.index(args.level) :]]
     return params

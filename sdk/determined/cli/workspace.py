@@ -71,13 +71,13 @@ def list_projects_below(session: Session, args: argparse.Namespace) -> None:
 def create_workspace(session: Session, args: argparse.Namespace) -> None:
     """Create a workspace. Its name must be unique."""
     made = session.post("/api/v1/workspaces", {"name": args.name, **_described(args)})["workspace"]
-    _show(args, _workspace_table, [made], single=True)
+    _show(args, _own_workspace_table, [made], single=True)
 
 
 def describe_workspace(session: Session, args: argparse.Namespace) -> None:
     """Show a workspace and its projects."""
     path = f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}"
-    _show(args, _workspace_table, [session.get(path)["workspace"]], single=True)
+    _show(args, _own_workspace_table, [session.get(path)["workspace"]], single=True)
     if not args.json:
         print("\nAssociated Projects")
         _project_table(session.get(f"{path}/projects")["projects"])
@@ -89,7 +89,7 @@ def edit_workspace(session: Session, args: argparse.Namespace) -> None:
     if not changes:
         raise Failure("nothing to change: give --name, a checkpoint storage, an agent user or a default pool")
     path = f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}"
-    _show(args, _workspace_table, [session.patch(path, changes)["workspace"]], single=True)
+    _show(args, _own_workspace_table, [session.patch(path, changes)["workspace"]], single=True)
 
 
 def _described(args: argparse.Namespace) -> Object:
@@ -236,17 +236,23 @@ def _show(args: argparse.Namespace, table: Any, records: list[Object], single: b
         table(records)
 
 
-def _workspace_table(workspaces: list[Object]) -> None:
-    """Print workspaces. The columns of 0.25 come first."""
+def _own_workspace_table(workspaces: list[Object]) -> None:
+    _workspace_table(workspaces, storage=True)
+
+
+def _workspace_table(workspaces: list[Object], storage: bool = False) -> None:
+    """Print workspaces. The columns of 0.25 come first, where a list has no storage."""
+    last = {"defaultComputePool": "Default Compute Pool", "defaultAuxPool": "Default Aux Pool"}
+    last |= {"checkpointStorageConfig": "Checkpoint Storage Config"} if storage else {}
+    last |= {"numExperiments": "# Experiments", "archived": "Archived"}
     agent = ("agentUid", "agentGid", "agentUser", "agentGroup")
     headers = ["ID", "Name", "# Projects", "Agent Uid", "Agent Gid", "Agent User", "Agent Group"]
-    headers += ["Default Compute Pool", "Default Aux Pool", "# Experiments", "Archived"]
+    headers += last.values()
     rows = [
         [
             *(workspace.get(field) for field in ("id", "name", "numProjects")),
             *((workspace.get("agentUserGroup") or {}).get(field) for field in agent),
-            *(workspace.get(field) for field in ("defaultComputePool", "defaultAuxPool")),
-            *(workspace.get(field) for field in ("numExperiments", "archived")),
+            *(workspace.get(field) for field in last),
         ]
         for workspace in workspaces
     ]

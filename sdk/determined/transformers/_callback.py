@@ -51,7 +51,8 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
             core_context: The Core API of this process.
             args: The Trainer's arguments. `resume_from_checkpoint` is set if there is a checkpoint.
             filter_metrics: Report only metrics whose names contain one of these strings.
-            user_data: Values with a JSON form to store with each checkpoint, as `my_data.json`.
+            user_data: Stored as `my_data.json` with each checkpoint. Without a JSON form, override
+                `_on_save_user_data(save_path)`, which rank 0 calls with the folder of the checkpoint.
 
         Raises:
             TypeError: If an argument has the wrong type.
@@ -67,8 +68,8 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         self.searcher_max_length: int | None = None
         if isinstance(filter_metrics, str) or not hasattr(filter_metrics or (), "__iter__"):
             raise TypeError(_arguments.wrong("filter_metrics", "a list of texts, or None", filter_metrics))
-        self._filter = list(filter_metrics or ())
-        self._user_data = user_data
+        self.filter_metrics = list(filter_metrics or ())
+        self.user_data = user_data
         info = core_context.info
         self._trial = info.trial if info is not None and info.task_type == "TRIAL" else None
         self._distributed = core_context.distributed
@@ -307,7 +308,7 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
     def _report(self, kind: str, logs: dict[str, Any], step: int) -> None:
         if not self._chief:
             return
-        wanted = self._filter
+        wanted = self.filter_metrics
         metrics = {k: v for k, v in logs.items() if not wanted or any(part in k for part in wanted)}
         if not metrics:
             return
@@ -381,10 +382,13 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
             control.should_save = True
 
     def _upload(self, folder: pathlib.Path, steps: int) -> None:
-        if self._chief and self._user_data is not None:
-            place = folder / f"{_folders.PREFIX}{steps}" / USER_DATA
-            place.write_text(json.dumps(self._user_data))
+        if self._chief and self.user_data is not None:
+            self._on_save_user_data(str(folder / f"{_folders.PREFIX}{steps}"))
         self._checkpoints.store(folder, steps, selector=lambda path: _folders.belongs(path, steps))
+
+    def _on_save_user_data(self, save_path: str) -> None:
+        """Write `user_data` into the folder of a checkpoint; subclasses override it, as in 0.25."""
+        pathlib.Path(save_path, USER_DATA).write_text(json.dumps(self.user_data))
 
 
 def _kind(logs: dict[str, Any]) -> str | None:

@@ -79,8 +79,12 @@ def _suggest_sizes(agents: Sequence[Agent], single_agent: bool) -> str:
     sizes = Counter(a.slots for a in agents if a.slots)
     if not sizes:
         return "The pool has no slots at all."
-    choices = [f"up to {format_slots(max(sizes))}"]
-    if not single_agent:
-        several = sorted((size for size, count in sizes.items() if count > 1), reverse=True)
-        choices += [f"a multiple of {size} up to {size * sizes[size]}" for size in several[:3]]
+    largest = max(sizes)
+    if single_agent:
+        return f"What would fit: up to {format_slots(largest)}."
+    # Agents of one slot make up any number, so they raise the bound instead of adding multiples.
+    largest = max(largest, sizes.pop(1, 0))
+    several = sorted((size for size, count in sizes.items() if size * count > largest), reverse=True)
+    choices = [f"up to {format_slots(largest)}"]
+    choices += [f"a multiple of {size} up to {size * sizes[size]}" for size in several[:3]]
     return f"What would fit: {' or '.join(choices)}."

@@ -276,7 +276,10 @@ INCOMPLETE: list[tuple[dict[str, Any], str]] = [
     (GRID, ".hyperparameters: a grid search needs at least one hyperparameter"),
     (GRID | {"hyperparameters": {"group": {}}}, ".hyperparameters: a grid search needs at least one"),
     *(
-        (searcher(name, max_trials=3), f"the '{name}' searcher has been removed and is not valid for new")
+        (
+            searcher(name, max_trials=3),
+            f"'{name}' searcher has been removed and is not valid for new experiments; use 'adaptive_asha'",
+        )
         for name in ("adaptive", "adaptive_simple", "sync_halving")
     ),
 ]

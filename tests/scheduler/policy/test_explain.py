@@ -61,6 +61,21 @@ def test_not_made_of_whole_agents():
     assert sentence.endswith("What would fit: up to 4 slots or a multiple of 4 up to 8.")
 
 
+@pytest.mark.parametrize(
+    ("sizes", "fits"),
+    [
+        ([1, 1], "up to 2 slots"),
+        ([1] * 6 + [4], "up to 6 slots"),
+        ([1, 1, 4, 4], "up to 4 slots or a multiple of 4 up to 8"),
+        ([2, 2, 8], "up to 8 slots"),
+        ([2, 2, 2, 2, 2, 8], "up to 8 slots or a multiple of 2 up to 10"),
+    ],
+)
+def test_what_would_fit_names_each_size_once(sizes: list[int], fits: str):
+    agents = [Agent(id=f"a{i}", slots=size) for i, size in enumerate(sizes)]
+    assert why("x", [waits("x", 64)], agents=agents).endswith(f"What would fit: {fits}.")
+
+
 def test_too_large_for_one_agent():
     sentence = why("x", [waits("x", 6, single_agent=True)], agents=[IDLE, Agent(id="b", slots=4)])
     assert (

@@ -148,6 +148,17 @@ def test_the_columns_of_0_25_come_first(places, det):
     assert row == ["9", "vision", "1", "7", "", "", "", "", "aux", "2", "False"]
 
 
+@pytest.mark.parametrize("words", ["create vision", "describe vision", "edit vision --name eyes"])
+def test_the_storage_of_one_workspace_is_shown(places, det, words):
+    space = {"workspace": SPACE | {"checkpointStorageConfig": {"type": "s3", "bucket": "b"}}}
+    places.answer("POST", "/api/v1/workspaces", space)
+    for method in ("GET", "PATCH"):
+        places.answer(method, "/api/v1/workspaces/9", space)
+    header, _, row = det("w", *words.split()).out.splitlines()[:3]
+    shown = dict(zip(map(str.strip, header.split("|")), map(str.strip, row.split("|")), strict=True))
+    assert shown["Checkpoint Storage Config"] == "{'type': 's3', 'bucket': 'b'}"
+
+
 def test_workspaces(places, det):
     assert "vision" in det("w").out
     assert json.loads(det("workspace", "list", "--json").out) == [SPACE]

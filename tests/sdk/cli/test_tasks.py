@@ -133,7 +133,8 @@ def test_list_and_end_commands(commands, det):
         "id,username,description,state,exitStatus,resourcePool,workspaceName",
         "c-1,ann,a command,RUNNING,,default,vision",
     ]
-    assert json.loads(det("cmd", "ls", "-a", "--json").out)[0]["workspaceName"] == "vision"
+    first = json.loads(det("cmd", "ls", "-a", "--json").out)[0]
+    assert (first["workspaceName"], first["state"]) == ("vision", "RUNNING")
     assert commands.calls_to("GET", "/api/v1/commands")[-1].query == {}
     assert det("cmd", "ls", "-a", "-q", "-w", "vision").status == 0
     assert commands.calls[-1].query == {"workspaceId": ["9"]}

@@ -58,6 +58,8 @@ def test_filters_become_parameters(logging, det):
         "timestampAfter": ["2023-08-01T12:00:00.000000Z"],
         "timestampBefore": ["2023-08-01T13:00:00.000000Z"],
     }
+    det("t", "logs", "3", "--level", "UNSPECIFIED")
+    assert logging.calls_to("GET", LOGS)[-1].query == {}
 
 
 def test_lines_are_searched_for_text_or_a_pattern(logging, det):

@@ -3,6 +3,8 @@
 import itertools
 import json
 import logging
+import pathlib
+import pickle
 import shutil
 
 import pytest
@@ -115,6 +117,20 @@ def test_a_whole_run(process):
     assert {path.name for path in stored.iterdir()} == {"checkpoint-4", "metadata.json"}
     assert json.loads((stored / "checkpoint-4" / "my_data.json").read_text()) == {"mine": 1}
     assert process.transport.metadata[uuid]["trial_id"] == 7
+
+
+def test_a_subclass_stores_data_without_a_json_form(process, monkeypatch):
+    class Pickled(DetCallback):
+        def _on_save_user_data(self, save_path: str) -> None:
+            (pathlib.Path(save_path) / "my_data.pkl").write_bytes(pickle.dumps(self.user_data))
+
+    monkeypatch.setitem(globals(), "DetCallback", Pickled)
+    become(process)
+    Run(process, callback_arguments={"user_data": {1, 2}})
+    for uuid, steps in process.checkpoints():
+        folder = process.folder / "storage" / uuid / f"checkpoint-{steps}"
+        assert pickle.loads((folder / "my_data.pkl").read_bytes()) == {1, 2}
+        assert not (folder / "my_data.json").exists()
 
 
 def test_names_of_the_trainer_are_reported(process):
