@@ -52,6 +52,37 @@ def test_names_labels_and_notes_change_everywhere(three):
     assert [row["id"] for row in three.get("/api/v1/experiments", labels="a")["experiments"]] == [2, 3]
 
 
+@pytest.mark.parametrize(
+    ("body", "stored"),
+    [
+        ({"labels": ["b", "b", "c"]}, {"labels": ["b", "c"]}),
+        ({"labels": {"b": True, "c": False}}, {"labels": ["b"]}),
+        ({"checkpointStorage": {"saveTrialBest": 2.0}}, {"checkpoint_storage.save_trial_best": 2}),
+        ({"resources": {"priority": 7.0}}, {"priority": 7}),
+    ],
+)
+def test_a_change_is_stored_as_the_configuration_holds_it(three, body, stored):
+    assert patch(three, body).status_code == 200
+    (command,) = three.peers.commands
+    asked = command.changes if isinstance(command, ReviseExperiment) else {"priority": command.priority}
+    # `2 == 2.0`, of which retention could not take so many checkpoints.
+    assert repr(asked) == repr(stored)
+
+
+def test_null_is_a_field_that_was_not_sent(three):
+    assert patch(three, {"description": "d", "notes": "n"}).status_code == 200
+    nothing = {"name": None, "description": None, "labels": None, "notes": None}
+    nothing |= {
+        "resources": {"priority": None, "weight": None},
+        "checkpointStorage": {"saveTrialBest": None, "saveTrialLatest": None},
+    }
+    experiment = patch(three, nothing).json()["experiment"]
+    assert (experiment["name"], experiment["description"]) == ("name 1", "d")
+    assert (experiment["labels"], experiment["notes"]) == (["a"], "n")
+    assert len(three.peers.commands) == 1
+    assert patch(three, {"resources": None, "checkpointStorage": None}).status_code == 200
+
+
 @pytest.mark.parametrize("first", [{"notes": "one"}, {"name": "new"}, {"resources": {"priority": 7}}])
 def test_a_change_leaves_the_next_one_possible(three, first):
     assert patch(three, first).status_code == 200
@@ -100,6 +131,13 @@ def test_what_makes_no_sense_changes_nothing(three, body, message):
     answer = patch(three, body)
     assert answer.status_code == 400, answer.text
     assert message in answer.json()["error"]["error"]
+    assert three.peers.commands == []
+
+
+@pytest.mark.parametrize("notes", [3, {"a": 1}, ["a"]])
+def test_notes_are_a_text(three, notes):
+    message = three.refused(400, "PATCH", ONE, {"notes": notes})
+    assert "notes: a text is expected" in message
     assert three.peers.commands == []
 
 

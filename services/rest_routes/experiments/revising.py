@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 import sqlalchemy as sa
@@ -54,11 +56,10 @@ async def revise(call: Authenticated, experiment_id: int) -> Response:
     """Change an experiment while it exists. All changes are validated before any is applied."""
     experiment = call.catalogue.experiment(experiment_id)
     changes = _changes(await call.json())
-    config = present_config(experiment, call.catalogue.submission(experiment_id))
-    try:
-        expconf.revise(config, {field: value for field, value in changes.items() if field != "notes"})
-    except expconf.ConfigErrors as errors:
-        raise invalid(str(errors)) from None
+    changes |= _checked(
+        present_config(experiment, call.catalogue.submission(experiment_id)),
+        {field: value for field, value in changes.items() if field != "notes"},
+    )
     if any(field in _JOB_FIELDS for field in changes):
         _check_has_job(experiment)
     user = call.user.username
@@ -84,8 +85,17 @@ def _check_has_job(experiment: Experiment) -> None:
         )
 
 
+def _checked(config: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """The changes as a configuration holds them, with integers for whole numbers and each label once."""
+    try:
+        revised = expconf.revise(config, changes)
+    except expconf.ConfigErrors as errors:
+        raise invalid(str(errors)) from None
+    return {field: reduce(getitem, field.split("."), revised) for field in changes}
+
+
 def _changes(body: Any) -> dict[str, Any]:
-    """Dotted configuration fields and their new values; null unsets a field. Unknown fields are ignored."""
+    """Dotted configuration fields and their new values, and notes. Unknown fields are ignored."""
     if not isinstance(body, dict):
         raise invalid("the request: a JSON object is expected")
     changes: dict[str, Any] = {}
@@ -94,18 +104,21 @@ def _changes(body: Any) -> dict[str, Any]:
         if len(names) == 1:
             changes |= {group: values[0]} if values else {}
             continue
-        inner = values[0] if values and values[0] is not None else {}
+        inner = values[0] if values else {}
         if not isinstance(inner, dict):
             raise invalid(f"{group}: a JSON object is expected, not {inner!r}")
         for name in names:
             value = _field_value(inner, name)
             changes |= {f"{_snake(group)}.{_snake(name)}": value[0]} if value else {}
+    if not isinstance(notes := changes.get("notes", ""), str):
+        raise invalid(f"notes: a text is expected, not {notes!r}")
     return changes
 
 
 def _field_value(body: dict[str, Any], name: str) -> list[Any]:
-    # Older clients write snake_case. A list tells a null, which unsets a field, from an absent key.
-    return [body[key] for key in (name, _snake(name)) if key in body][:1]
+    # Older clients write snake_case. Null is a field that was not sent, but removes a limit.
+    values = [body[key] for key in (name, _snake(name)) if key in body][:1]
+    return values if name == "maxSlots" or values != [None] else []
 
 
 def _snake(name: str) -> str:
