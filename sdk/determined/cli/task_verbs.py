@@ -231,7 +231,7 @@ def _list(kind: Kind) -> Run:
     return run
 
 
-def _as_json(task: Object, spaces: dict[int, str]) -> Object:
+def _as_json(task: Object, spaces: dict[Any, str]) -> Object:
     # Version 0.25 writes states without their prefix here, and here alone.
     state = formatting.state(task["state"])
     return task | {"state": state, "workspaceName": spaces.get(task.get("workspaceId"))}
