@@ -40,8 +40,8 @@ def judge(experiment: Experiment, trial: Trial, state: Life) -> searcher.TrialEn
         return _failed(experiment, trial, why, trial.exit.permanent)
     if outcome == "succeeded" and not trial.acknowledged:
         reason = (
-            "the script exited before completing the requested training length (fine if it does not use the "
-            "searcher)"
+            "the script exited before completing the requested training length (fine if it stopped early "
+            "on purpose, as with set_stop_requested(), or does not use the searcher)"
         )
         return _end_trial(trial, "COMPLETED", reason, "USER_REQUESTED_STOP")
     if _left_for_nothing(trial):

@@ -64,9 +64,9 @@ def test_names_labels_and_notes_change_everywhere(three):
 def test_a_change_is_stored_as_the_configuration_holds_it(three, body, stored):
     assert patch(three, body).status_code == 200
     (command,) = three.peers.commands
-    asked = command.changes if isinstance(command, ReviseExperiment) else {"priority": command.priority}
+    sent = command.changes if isinstance(command, ReviseExperiment) else {"priority": command.priority}
     # `2 == 2.0`, of which retention could not take so many checkpoints.
-    assert repr(asked) == repr(stored)
+    assert repr(sent) == repr(stored)
 
 
 def test_null_is_a_field_that_was_not_sent(three):

@@ -41,6 +41,7 @@ def login(
 
     Raises:
         ValueError: If a connection already exists, or the address is invalid.
+        OSError: If `cert_path` cannot be read.
         MasterNotFoundException: If no master answers at the address.
         UnauthenticatedException: If the password is wrong.
 

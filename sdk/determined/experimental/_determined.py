@@ -241,9 +241,13 @@ class Determined(_Users, _Models, _OAuthClients):
 
         Raises:
             ValueError: If the address is invalid.
+            OSError: If `cert_path` cannot be read.
             MasterNotFoundException: If no master answers at the address.
             UnauthenticatedException: If the password is wrong.
         """
+        if cert_path is not None:
+            # At once, also for an address without TLS; otherwise the first request would fail, and say less.
+            Path(cert_path).open("rb").close()
         verify = False if noverify else cert_path
         self._speaking = Session(master_url(master), verify=verify, cert_name=cert_name)
         # A program without a terminal could wait for an answer forever.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import ssl
 from pathlib import Path
@@ -15,12 +16,19 @@ from urllib.parse import urlsplit
 
 from determined.transport import token_store
 
+logger = logging.getLogger("determined.transport")
+
 
 def verification(master: str) -> bool | str:
     """Return how to verify the certificate: True (default authorities), a file path, or False (no check)."""
-    override = os.environ.get("DET_MASTER_CERT_FILE")
+    override = os.environ.get("DET_MASTER_CERT_FILE", "")
+    if override.lower() == "noverify":
+        return False
+    if override and os.path.exists(override):
+        return override
     if override:
-        return False if override.lower() == "noverify" else override
+        # As in 0.25. What is used instead accepts no more masters than the file could.
+        logger.warning("DET_MASTER_CERT_FILE names %s, which does not exist; continuing without it", override)
     chain = _trusted().get(master) or _old_chain(master)
     return str(_as_file(chain)) if chain else True
 

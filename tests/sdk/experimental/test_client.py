@@ -117,6 +117,13 @@ def test_with_a_certificate_and_its_name(tls_gateway, tmp_path, client_home):
     assert named.get_session_username() == "determined"
 
 
+@pytest.mark.parametrize("options", [{}, {"noverify": True}])
+def test_a_certificate_that_is_not_there_is_named_at_once(master, options):
+    with pytest.raises(FileNotFoundError, match=r"/not/there\.pem"):
+        client.login(cert_path="/not/there.pem", **options)
+    assert master.calls == []
+
+
 def test_logout_without_connection_warns_only(master, caplog):
     with caplog.at_level(logging.WARNING):
         client.logout()

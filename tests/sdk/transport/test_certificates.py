@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -20,12 +21,21 @@ def test_trust_is_kept_by_master(client_home):
     assert certificates.verification("https://other:443") is True
 
 
-def test_the_environment_overrides(client_home, monkeypatch):
+def test_the_environment_overrides(client_home, monkeypatch, tmp_path):
     certificates.trust(URL, "PEM OF H")
     monkeypatch.setenv("DET_MASTER_CERT_FILE", "noverify")
     assert certificates.verification(URL) is False
-    monkeypatch.setenv("DET_MASTER_CERT_FILE", "/some/file")
-    assert certificates.verification(URL) == "/some/file"
+    (tmp_path / "cert.pem").touch()
+    monkeypatch.setenv("DET_MASTER_CERT_FILE", str(tmp_path / "cert.pem"))
+    assert certificates.verification(URL) == str(tmp_path / "cert.pem")
+
+
+def test_a_missing_file_of_the_environment_is_named_and_passed_over(client_home, monkeypatch, caplog):
+    monkeypatch.setenv("DET_MASTER_CERT_FILE", "/not/there.pem")
+    assert certificates.verification(URL) is True
+    assert "/not/there.pem, which does not exist" in caplog.text
+    certificates.trust(URL, "PEM OF H")
+    assert Path(str(certificates.verification(URL))).read_text() == "PEM OF H"
 
 
 def test_the_old_file_is_taken_over_once(client_home):
