@@ -17,6 +17,7 @@ _HELLO = struct.Struct("!IIB")
 """Rank, size, channel."""
 _NONCE = 16
 _MAC = 32
+_INTRODUCTION = _NONCE + _HELLO.size + _MAC
 _OK, _WRONG_SIZE, _RANK_TAKEN = 0, 1, 2
 _LARGE_BYTES = 64 * 1024
 _QUIET_S, _PROBE_S, _PROBES = 4, 3, 3
@@ -107,13 +108,33 @@ def _read(connection: socket.socket, length: int) -> bytearray:
     return content
 
 
-def welcome(connection: socket.socket, size: int, taken: set[tuple[int, int]], key: bytes) -> tuple[int, int]:
-    """Perform the chief's side of the handshake. Returns (rank, channel). Raises `Gone` for strangers."""
+def challenge(connection: socket.socket) -> bytes:
+    """Begin the chief's side of the handshake: send random bytes, which the peer's proof has to contain."""
     # Each side adds random bytes, so that no recorded handshake can be replayed, and a word for its role,
     # so that no proof can be sent back as the answer.
     ours = os.urandom(_NONCE)
     connection.sendall(ours)
-    peer_nonce, hello, proof = _cut(_read(connection, _NONCE + _HELLO.size + _MAC), _NONCE, _HELLO.size)
+    return ours
+
+
+def has_answered(connection: socket.socket) -> bool:
+    """Whether all that `welcome` reads has arrived. Raises `Gone` if the peer has left before."""
+    try:
+        count = len(connection.recv(_INTRODUCTION, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise _gone(error) from error
+    if count == 0:
+        raise Gone("the connection was closed")
+    return count == _INTRODUCTION
+
+
+def welcome(
+    connection: socket.socket, ours: bytes, size: int, taken: set[tuple[int, int]], key: bytes
+) -> tuple[int, int]:
+    """End the chief's side of the handshake. Returns (rank, channel). Raises `Gone` for strangers."""
+    peer_nonce, hello, proof = _cut(_read(connection, _INTRODUCTION), _NONCE, _HELLO.size)
     if not hmac.compare_digest(proof, _mac(key, b"join", ours, peer_nonce, hello)):
         raise Gone("a process that does not know the secret of this job")
     rank, said_size, channel = _HELLO.unpack(hello)

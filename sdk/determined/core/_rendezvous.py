@@ -4,6 +4,7 @@ import contextlib
 import logging
 import math
 import os
+import selectors
 import shutil
 import socket
 import tempfile
@@ -11,7 +12,16 @@ import time
 from collections.abc import Callable
 
 from determined.core._collectives import Alone, Group
-from determined.core._connections import DATA, LIFE, Gone, Link, introduce, welcome
+from determined.core._connections import (
+    DATA,
+    LIFE,
+    Gone,
+    Link,
+    challenge,
+    has_answered,
+    introduce,
+    welcome,
+)
 from determined.core._socket_collectives import ERROR, READY, Chief, Follower
 
 JOIN_PATIENCE = "STEADFAST_JOIN_PATIENCE_S"
@@ -24,6 +34,8 @@ GRACE_S = 10.0
 _LOOK_S = 1.0
 _HANDSHAKE_S = 5.0
 _PAUSE_S = 0.05
+_MOST_WAITING = 256
+"""Most connections that have not introduced themselves. The oldest makes way: ranks do so at once."""
 
 Address = tuple[str, int] | str
 """Host and port, or the path of a Unix socket."""
@@ -88,13 +100,12 @@ def lead(
     wanted = {(rank, channel) for rank in range(1, size) for channel in (DATA, LIFE)}
     deaths = _Deaths(links, wanted, has_died)
     try:
-        with listener:
+        with listener, contextlib.closing(_Arrivals(listener)) as arrivals:
             clock = _Clock(patience_s, lambda: f"waiting for {_named(wanted - _living(links))} of {size}")
             # A rank that joined and died is awaited again, because all must be connected at the same time.
             while _living(links) != wanted:
-                listener.settimeout(min(clock.left(), _LOOK_S))
-                with contextlib.suppress(TimeoutError):
-                    _admit(listener.accept()[0], size, links)
+                for connection, nonce in arrivals.introduced(min(clock.left(), _LOOK_S)):
+                    _admit(connection, nonce, size, links)
                 deaths.look()
     except BaseException as error:
         _give_up(links, str(error) or type(error).__name__)
@@ -131,6 +142,73 @@ class _Deaths:
             raise RuntimeError(f"rank {min(dead_ranks)} of this job has died before all had joined{others}")
 
 
+class _Arrivals:
+    """Connections that have not introduced themselves yet. Anybody may open one, and none holds up others."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+        self._listener.setblocking(False)
+        self._waiting: dict[socket.socket, tuple[bytes, float]] = {}
+        """What each was sent as a challenge, and until when it may answer."""
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(listener, selectors.EVENT_READ)
+
+    def introduced(self, timeout_s: float) -> list[tuple[socket.socket, bytes]]:
+        """Return the connections that have introduced themselves, with their challenges."""
+        ends = [end - time.monotonic() for _, end in self._waiting.values()]
+        self._selector.select(max(0.0, min([timeout_s, *ends])))
+        self._accept()
+        answered = []
+        for connection, (nonce, end) in list(self._waiting.items()):
+            try:
+                if has_answered(connection):
+                    self._forget(connection)
+                    answered.append((connection, nonce))
+                elif time.monotonic() >= end:
+                    raise Gone(f"no introduction within {_HANDSHAKE_S:g} s")
+            except Gone as error:
+                self._refuse(connection, error)
+        if not answered and self._waiting:
+            # One that has sent a part of it would be found readable again and again.
+            time.sleep(min(_PAUSE_S, timeout_s))
+        return answered
+
+    def _accept(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self._challenge(self._listener.accept()[0])
+
+    def _challenge(self, connection: socket.socket) -> None:
+        # Also for MSG_DONTWAIT: on a socket with a timeout, Python itself waits before it asks the system.
+        connection.setblocking(False)
+        if len(self._waiting) >= _MOST_WAITING:
+            self._refuse(next(iter(self._waiting)), "too many others have not introduced themselves")
+        try:
+            self._waiting[connection] = challenge(connection), time.monotonic() + _HANDSHAKE_S
+        except OSError as error:
+            self._refuse(connection, error)
+            return
+        self._selector.register(connection, selectors.EVENT_READ)
+
+    def _forget(self, connection: socket.socket) -> None:
+        if self._waiting.pop(connection, None) is not None:
+            self._selector.unregister(connection)
+            connection.settimeout(_HANDSHAKE_S)
+
+    def _refuse(self, connection: socket.socket, reason: object) -> None:
+        # Not fatal: anybody may connect to an open port, such as a scanner or a rank of another job.
+        logger.warning("a connection was refused: %s", reason)
+        self._forget(connection)
+        connection.close()
+
+    def close(self) -> None:
+        """Close what has not introduced itself."""
+        for connection in list(self._waiting):
+            self._forget(connection)
+            connection.close()
+        self._selector.close()
+
+
 def _give_up(links: dict[tuple[int, int], Link], why: str) -> None:
     """Notify all waiting ranks, so that they need not run into their own timeout."""
     for (_, channel), link in links.items():
@@ -140,13 +218,11 @@ def _give_up(links: dict[tuple[int, int], Link], why: str) -> None:
         link.close()
 
 
-def _admit(connection: socket.socket, size: int, links: dict[tuple[int, int], Link]) -> None:
-    connection.settimeout(_HANDSHAKE_S)
+def _admit(connection: socket.socket, nonce: bytes, size: int, links: dict[tuple[int, int], Link]) -> None:
     # A rank that died while others were still missing may join again.
     try:
-        place = welcome(connection, size, _living(links), secret())
+        place = welcome(connection, nonce, size, _living(links), secret())
     except (Gone, OSError) as error:
-        # Not fatal: anybody may connect to an open port, such as a scanner or a rank of another job.
         logger.warning("a connection was refused: %s", error)
         connection.close()
         return

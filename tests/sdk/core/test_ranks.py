@@ -233,7 +233,8 @@ def test_a_chief_that_dies_before_all_have_come_ends_the_waiting(monkeypatch):
     joined = []
     for _ in range(2):
         connection = listener.accept()[0]
-        _connections.welcome(connection, 3, set(), _rendezvous.secret())
+        nonce = _connections.challenge(connection)
+        _connections.welcome(connection, nonce, 3, set(), _rendezvous.secret())
         joined.append(connection)
     for connection in (*joined, listener):
         connection.close()
@@ -295,6 +296,41 @@ def test_jobs_off_cluster_are_distinguished(monkeypatch, caplog):
     closing.join(PATIENCE_S)
     monkeypatch.setenv("DET_SESSION_TOKEN", "token")
     assert _rendezvous.secret() == b"token"
+
+
+@pytest.mark.parametrize("count", [3, _rendezvous._MOST_WAITING + 3])
+def test_strangers_that_say_nothing_or_a_byte_hold_up_no_rank(monkeypatch, count):
+    monkeypatch.setattr(_rendezvous, "_HANDSHAKE_S", 600.0)
+    listener = _rendezvous.listen("127.0.0.1", 0)
+    address = listener.getsockname()[:2]
+    with contextlib.ExitStack() as strangers:
+        for number in range(count):
+            stranger = strangers.enter_context(socket.create_connection(address))
+            stranger.sendall(b"?" * (number % 2))
+        chief, led = in_background(lambda: _rendezvous.lead(listener, 2))
+        other, followed = in_background(lambda: _rendezvous.follow(address, 1, 2))
+        for thread in (chief, other):
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive()
+        for group in (*led, *followed):
+            group.close()
+
+
+def test_who_does_not_introduce_itself_in_time_is_refused(monkeypatch, caplog):
+    monkeypatch.setattr(_rendezvous, "_HANDSHAKE_S", 0.1)
+    listener = _rendezvous.listen("127.0.0.1", 0)
+    with socket.create_connection(listener.getsockname()[:2]) as stranger:
+        chief, led = in_background(lambda: _rendezvous.lead(listener, 2, patience_s=600))
+        stranger.settimeout(PATIENCE_S)
+        while stranger.recv(100):
+            pass
+    monkeypatch.setattr(_rendezvous, "_HANDSHAKE_S", 60.0)
+    member = _rendezvous.follow(listener.getsockname()[:2], 1, 2)
+    chief.join(PATIENCE_S)
+    assert "no introduction within 0.1 s" in caplog.text
+    closing = in_background(led[0].close)[0]
+    member.close()
+    closing.join(PATIENCE_S)
 
 
 def test_a_job_of_another_size_is_refused():
