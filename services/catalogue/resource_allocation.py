@@ -6,13 +6,11 @@ It counts what was allocated, regardless of how much was used. Times are seconds
 from __future__ import annotations
 
 import asyncio
-import io
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, timedelta
 from typing import Any, Literal, NamedTuple
 
-from det_contracts import spreadsheet
 from services.catalogue.api_values import format_optional_time, format_time
 from services.catalogue.domain import Allocation, State, TaskOwner
 from services.catalogue.usage_days import UsageKey
@@ -27,6 +25,11 @@ BATCH = 1000
 # `agent_label` is always empty, since agents have no labels here; clients of 0.25 read the key.
 SUM_KINDS = ("total", "username", "experiment_label", "resource_pool", "agent_label")
 SUM_COLUMNS = ("aggregation_type", "aggregation_key", "date", "seconds")
+RAW_COLUMNS = ("experiment_id", "kind", "username", "labels", "slots", "start_time", "end_time", "seconds")
+ALLOCATION_COLUMNS = (
+    "allocation_id", "task_type", "username", "workspace_name", "experiment_id", "slots", "start_time",
+    "end_time", "slot_hours",
+)  # fmt: skip
 
 
 class HeldRun(NamedTuple):
@@ -55,7 +58,7 @@ class HeldRun(NamedTuple):
         return self.last - self.first
 
 
-async def held_runs(
+def held_runs(
     state: State,
     runs: Iterable[Allocation],
     after: float,
@@ -63,17 +66,15 @@ async def held_runs(
     now: float,
     is_visible: Callable[[Allocation], bool],
 ) -> list[HeldRun]:
-    """The runs that held slots between `after` and `before`, in order of their start."""
+    """The runs among some that held slots between `after` and `before`."""
     runs_in_range = []
-    for number, run in enumerate(runs, 1):
-        if number % BATCH == 0:
-            await asyncio.sleep(0)
+    for run in runs:
         if run.started_at is None or not run.members:
             continue
         first, last = max(run.started_at, after), min(run.ended_at or max(now, run.started_at), before)
         if first < last and is_visible(run):
             runs_in_range.append(_held_run(state, run, first, last))
-    return sorted(runs_in_range, key=lambda run: (run.began, run.id))
+    return runs_in_range
 
 
 class Owner(NamedTuple):
@@ -142,53 +143,33 @@ def raw_entry(run: HeldRun) -> dict[str, Any]:
     }
 
 
-def raw_csv(runs: Iterable[HeldRun]) -> str:
-    """The runs as a CSV table."""
-    columns = ("experiment_id", "kind", "username", "labels", "slots", "start_time", "end_time", "seconds")
-    rows = (
-        (
-            run.experiment_id,
-            run.kind,
-            run.username,
-            ",".join(run.labels),
-            run.slots,
-            format_time(run.began),
-            format_optional_time(run.ended),
-            run.seconds,
-        )
-        for run in runs
+def raw_row(run: HeldRun) -> tuple[Any, ...]:
+    """A run as a row of `RAW_COLUMNS`."""
+    return (
+        run.experiment_id,
+        run.kind,
+        run.username,
+        ",".join(run.labels),
+        run.slots,
+        format_time(run.began),
+        format_optional_time(run.ended),
+        run.seconds,
     )
-    return _table(columns, rows)
 
 
-def allocations_csv(runs: Iterable[HeldRun]) -> str:
-    """The runs as a CSV table with workspaces and slot hours."""
-    columns = (
-        "allocation_id", "task_type", "username", "workspace_name", "experiment_id", "slots", "start_time",
-        "end_time", "slot_hours",
-    )  # fmt: skip
-    rows = (
-        (
-            run.id,
-            run.kind,
-            run.username,
-            run.workspace,
-            run.experiment_id,
-            run.slots,
-            format_time(run.began),
-            format_optional_time(run.ended),
-            run.seconds * run.slots / 3600,
-        )
-        for run in runs
+def allocation_row(run: HeldRun) -> tuple[Any, ...]:
+    """A run as a row of `ALLOCATION_COLUMNS`, with its workspace and slot hours."""
+    return (
+        run.id,
+        run.kind,
+        run.username,
+        run.workspace,
+        run.experiment_id,
+        run.slots,
+        format_time(run.began),
+        format_optional_time(run.ended),
+        run.seconds * run.slots / 3600,
     )
-    return _table(columns, rows)
-
-
-def _table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    text = io.StringIO()
-    spreadsheet.write(text, [columns])
-    spreadsheet.write(text, rows)
-    return text.getvalue()
 
 
 class PeriodSums:
@@ -247,13 +228,11 @@ def sum_entry(first: date, sums: PeriodSums, period: Period) -> dict[str, Any]:
     }
 
 
-def sums_csv(sums_by_period: dict[date, PeriodSums], period: Period) -> str:
-    """The sums as a CSV table, with one row per sum."""
-    form = "%Y-%m-%d" if period == "DAILY" else "%Y-%m"
-    rows = (
-        (name, key, first.strftime(form), seconds)
-        for first, sums in sums_by_period.items()
+def sum_rows(first: date, sums: PeriodSums, period: Period) -> list[tuple[Any, ...]]:
+    """The sums of a period as rows of `SUM_COLUMNS`."""
+    shown_date = first.strftime("%Y-%m-%d" if period == "DAILY" else "%Y-%m")
+    return [
+        (name, key, shown_date, seconds)
         for name in SUM_KINDS
         for key, seconds in sorted(sums.by[name].items())
-    )
-    return _table(SUM_COLUMNS, rows)
+    ]

@@ -27,6 +27,8 @@ RUNS = sa.Table(
     sa.Column("started_at", sa.Float, nullable=False),
     sa.Column("until", sa.Float, nullable=False, index=True),
     sa.Column("body", sa.LargeBinary, nullable=False),
+    # With the end, so that runs which ended before the time in question are passed over without being read.
+    sa.Index("runs_by_start", "started_at", "id", "until"),
 )
 _run_decoder: msgspec.json.Decoder[Allocation] = msgspec.json.Decoder(Allocation)
 
@@ -58,12 +60,26 @@ def _row(run: Allocation) -> dict[str, Any]:
     }
 
 
-def runs_between(connection: sa.Connection, after: float, before: float = NOT_ENDED) -> list[Allocation]:
-    """Runs that held slots between two times (seconds since the epoch, UTC), in order of their start."""
+def runs_page(
+    connection: sa.Connection, after: float, before: float, last: tuple[float, str] | None, limit: int
+) -> list[Allocation]:
+    """At most `limit` runs that held slots between two times (seconds since the epoch), by their start.
+
+    `last` is the start and the id of the last run of the page before.
+    """
     c = RUNS.c
-    query = _overlapping(after, before)
-    bodies: Iterable[bytes] = connection.scalars(query.order_by(c.started_at, c.id))
+    begins = sa.tuple_(c.started_at, c.id) > sa.tuple_(*(last or (-NOT_ENDED, "")))
+    query = sa.select(c.body).where(c.until > after, c.started_at < before, begins)
+    bodies: Iterable[bytes] = connection.scalars(query.order_by(c.started_at, c.id).limit(limit))
     return [_run_decoder.decode(body) for body in bodies]
+
+
+def runs_since(connection: sa.Connection, since: float) -> Iterator[Allocation]:
+    """Runs that held slots after a time (seconds since the epoch), in no order."""
+    # Without an order the index by ends is used, so that what ended before costs nothing.
+    query = sa.select(RUNS.c.body).where(RUNS.c.until > since).execution_options(yield_per=500)
+    with connection.scalars(query) as bodies:
+        yield from map(_run_decoder.decode, bodies)
 
 
 class Use(NamedTuple):
@@ -88,7 +104,10 @@ def slot_seconds(
     Reads one row for what used slots on a day, however many runs it had, and the runs that have not ended.
     """
     sums = defaultdict(int, usage_days.ended_by_day(connection, first, last))
-    for body in connection.scalars(sa.select(RUNS.c.body).where(RUNS.c.until == NOT_ENDED)):
+    unended = sa.select(RUNS.c.body).where(RUNS.c.until == NOT_ENDED)
+    if last is not None:
+        unended = unended.where(RUNS.c.started_at < (last + 1) * usage_days.DAY_S)
+    for body in connection.scalars(unended):
         for key, slot_us in usage_days.by_day(_run_decoder.decode(body), now):
             if first <= key.day and (last is None or key.day <= last):
                 sums[key] += slot_us
@@ -105,7 +124,3 @@ def _task_owners(connection: sa.Connection, used: Iterable[UsageKey]) -> dict[st
             if run.task_owner is not None:
                 owners[run.task_id] = run.task_owner
     return owners
-
-
-def _overlapping(after: float, before: float) -> sa.Select[Any]:
-    return sa.select(RUNS.c.body).where(RUNS.c.until > after, RUNS.c.started_at < before)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import sqlalchemy as sa
+
+from services.catalogue import runs
 from services.catalogue.api_values import format_optional_time, format_time
 from services.catalogue.domain import Allocation, State, TaskOwner
 from services.catalogue.usage_days import UsageKey
@@ -20,24 +23,25 @@ IsVisible = Callable[[Allocation], bool]
 """Whether a run is visible."""
 
 
-def _always_visible(_: Allocation) -> bool:
-    return True
+class SlotTimelines:
+    """What ran on each slot. Slots without runs are left out."""
 
+    def __init__(self) -> None:
+        self._runs: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
 
-def slot_timelines(
-    state: State, runs: Sequence[Allocation], is_visible: IsVisible = _always_visible
-) -> list[dict[str, Any]]:
-    """What ran on each slot, for runs in order of time. Slots without runs are left out."""
-    timelines: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
-    for run in runs:
+    def add(self, state: State, run: Allocation, is_visible: IsVisible) -> None:
+        """Add a run that began after those before it."""
         shown = _run_entry(state, run, is_visible)
         for part in run.members:
             for slot in part.slots:
-                timelines[part.worker_id, slot].append(shown)
-    return [
-        {"agentId": agent, "slotId": str(slot), "runs": runs}
-        for (agent, slot), runs in sorted(timelines.items())
-    ]
+                self._runs[part.worker_id, slot].append(shown)
+
+    def slots(self) -> list[dict[str, Any]]:
+        """The slots in order, each with its runs."""
+        return [
+            {"agentId": agent, "slotId": str(slot), "runs": runs}
+            for (agent, slot), runs in sorted(self._runs.items())
+        ]
 
 
 def _run_entry(state: State, run: Allocation, is_visible: IsVisible) -> dict[str, Any]:
@@ -94,31 +98,47 @@ def _owner(state: State, key: UsageKey, task_owners: Mapping[str, TaskOwner]) ->
     return user.username if user else name, labels
 
 
-def departed_workers(
-    state: State, runs: Sequence[Allocation], since: float, is_visible: IsVisible = _always_visible
-) -> list[dict[str, Any]]:
-    """Workers that left or were lost since `since`, with the fate of their last runs, newest first.
+class DepartedWorkers:
+    """Workers that left or were lost since some time, with the fate of their last runs."""
 
-    `runs` must contain those that held slots at any time from `LAST_RUN_MARGIN_S` before `since`.
-    """
-    departed = sorted(
-        (worker for worker in state.away.values() if worker.gone_at is not None and worker.gone_at > since),
-        key=lambda worker: -(worker.gone_at or 0.0),
-    )
-    return [
-        {
-            "id": worker.id,
-            "resourcePools": [worker.pool],
-            "slots": len(worker.slots),
-            "goneTime": format_time(worker.gone_at or 0.0),
-            "reason": worker.gone_why,
-            "runs": [
-                _run_entry(state, run, is_visible)
-                for run in runs
-                if (run.ended_at is None or run.ended_at > (worker.gone_at or 0.0) - LAST_RUN_MARGIN_S)
-                and any(part.worker_id == worker.id for part in run.members)
-                and (run.started_at or 0.0) <= (worker.gone_at or 0.0)
-            ],
-        }
-        for worker in departed
-    ]
+    def __init__(self, state: State, since: float) -> None:
+        self._workers = [
+            (worker.gone_at, worker)
+            for worker in state.away.values()
+            if worker.gone_at is not None and worker.gone_at > since
+        ]
+        self._gone_at = {worker.id: gone_at for gone_at, worker in self._workers}
+        self._last_runs: dict[str, list[Allocation]] = defaultdict(list)
+
+    def add_last_runs(self, connection: sa.Connection) -> None:
+        """Read the last runs of these workers, going through those that ended since the first one left."""
+        if self._gone_at:
+            for run in runs.runs_since(connection, min(self._gone_at.values()) - LAST_RUN_MARGIN_S):
+                self._add(run)
+
+    def _add(self, run: Allocation) -> None:
+        for worker_id in dict.fromkeys(part.worker_id for part in run.members):
+            gone_at = self._gone_at.get(worker_id, 0.0)
+            if (run.started_at or 0.0) <= gone_at and (
+                run.ended_at is None or run.ended_at > gone_at - LAST_RUN_MARGIN_S
+            ):
+                self._last_runs[worker_id].append(run)
+
+    def shown(self, state: State, is_visible: IsVisible) -> list[dict[str, Any]]:
+        """The workers, the newest first."""
+        return [
+            {
+                "id": worker.id,
+                "resourcePools": [worker.pool],
+                "slots": len(worker.slots),
+                "goneTime": format_time(gone_at),
+                "reason": worker.gone_why,
+                "runs": [
+                    _run_entry(state, run, is_visible)
+                    for run in sorted(
+                        self._last_runs[worker.id], key=lambda run: (run.started_at or 0.0, run.id)
+                    )
+                ],
+            }
+            for gone_at, worker in sorted(self._workers, key=lambda entry: -entry[0])
+        ]

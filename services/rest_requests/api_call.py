@@ -228,17 +228,26 @@ class UserCall(ApiCall):
         name: str,
         entries: Sequence[E],
         show: Callable[[Sequence[E]], Awaitable[list[Any]]],
-        pagination: dict[str, int],
+        **more: Any,
     ) -> Response:
-        """Build a JSON answer with a page of a list. `show` returns entries as they are in the answer.
+        """Build a JSON answer with a list and `more` fields. `show` returns entries as they are answered.
 
-        Of a long page, each part is made once the client has taken the one before.
+        Of a long list, each part is made once the client has taken the one before.
         """
         if len(entries) <= PART:
-            return self.answer({name: await show(entries), "pagination": pagination})
-        parts = (await show(entries[start : start + PART]) for start in range(0, len(entries), PART))
+            return self.answer({name: await show(entries), **more})
+
+        async def parts() -> AsyncIterator[list[Any]]:
+            for start in range(0, len(entries), PART):
+                yield await show(entries[start : start + PART])
+                self.recheck()
+
+        return await self.stream_list(name, parts(), **more)
+
+    async def stream_list(self, name: str, parts: AsyncIterator[list[Any]], **more: Any) -> Response:
+        """Stream a JSON answer with a list of any length and `more` fields."""
         # A failure of the first part still gets its status.
-        content = _encode_list(name, await prefetch_first(parts), pagination)
+        content = _encode_list(name, await prefetch_first(parts), more)
         return Stream(content, call=self, media_type="application/json")
 
 
@@ -248,10 +257,10 @@ def encode_line(result: Any) -> bytes:
 
 
 async def _encode_list(
-    name: str, parts: AsyncIterator[list[Any]], pagination: dict[str, int]
+    name: str, parts: AsyncIterator[list[Any]], more: dict[str, Any]
 ) -> AsyncIterator[bytes]:
     try:
-        yield msgspec.json.encode({"pagination": pagination, name: []}).removesuffix(b"]}")
+        yield msgspec.json.encode({**more, name: []}).removesuffix(b"]}")
         separator = b""
         async for part in parts:
             if part:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
+
+import msgspec
 
 from det_contracts.problems import invalid
 from services.catalogue.domain import State
@@ -32,14 +35,32 @@ async def stream_changes(
     every_s: float,
 ) -> Pages:
     """Yield the result of `fetch` whenever it has changed, for the last time once `is_over` holds."""
-    last_sent: Any = None
+
+    async def whole() -> AsyncIterator[Any]:
+        yield await fetch()
+
+    async for page in stream_changed_parts(call, whole, is_over, every_s):
+        yield page
+
+
+async def stream_changed_parts(
+    call: UserCall,
+    fetch: Callable[[], AsyncIterator[Any]],
+    is_over: Fact,
+    every_s: float,
+) -> Pages:
+    """Yield each part of an answer that may be long, and later those that have changed."""
+    digests: list[bytes] = []
     while True:
         # Check before asking, so that the final answer includes everything up to the end.
         over = call.catalogue.waiters.holds(is_over)
-        answer = await fetch()
-        if answer != last_sent:
-            last_sent = answer
-            yield [answer]
+        number = 0
+        async for part in fetch():
+            digest = hashlib.blake2b(msgspec.json.encode(part), digest_size=16).digest()
+            if digests[number : number + 1] != [digest]:
+                digests[number : number + 1] = [digest]
+                yield [part]
+            number += 1
         if over:
             return
         with contextlib.suppress(TimeoutError):

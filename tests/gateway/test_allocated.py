@@ -1,13 +1,17 @@
 """Historical use of slots, run by run and added up, as JSON and CSV."""
 
+import asyncio
 import csv
 import io
+import itertools
+from urllib.parse import urlencode
 
 import pytest
 
 from det_contracts.events import searcher
 from det_contracts.events.gateway import AuthzSet
 from services.catalogue import runs
+from services.rest_routes.cluster import allocated
 from tests.gateway import stories
 
 DAY = 24 * 3600.0
@@ -99,7 +103,7 @@ def test_days_and_months_are_added_up_by_user_label_and_pool(used):
 
 def test_what_is_added_up_goes_through_no_runs_that_ended(used, monkeypatch):
     """A million runs of a year took a gigabyte and half a minute, record by record."""
-    monkeypatch.setattr(runs, "runs_between", None)
+    monkeypatch.setattr(runs, "runs_page", None)
     for trial in range(3, 10):
         used.apply(stories.trial_created(trial), *stories.running(trial), at=NOON + trial)
         used.apply(stories.allocation_ended(trial), at=NOON + trial + 3600)
@@ -166,3 +170,93 @@ def test_where_roles_decide_it_takes_the_right_to_read_the_log(used):
     for path, params in ((RAW, WHOLE), (SUMMED, {"startDate": "2023-08-01", "endDate": "2023-08-02"})):
         assert "lacks a role" in used.refused(403, "GET", f"/api/v1{path}", params=params)
         assert used.send("GET", path, params=params).status_code == 403
+
+
+EXPORTS = (f"/api/v1{RAW}", RAW, "/resources/allocation/allocations-csv")
+
+
+@pytest.fixture
+def many_runs(used):
+    """Seven trials more, of which three began at the same time, and one still runs."""
+    for trial, at in ((3, 5), (4, 5), (5, 5), (6, 1), (7, 9), (8, 3), (9, 7)):
+        used.apply(stories.trial_created(trial), *stories.running(trial), at=NOON + at)
+        if trial != 8:
+            used.apply(stories.allocation_ended(trial), at=NOON + at + 3600)
+    return used
+
+
+def exported(gateway, path):
+    answer = gateway.send("GET", path, params=WHOLE)
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8])
+def test_exports_are_read_page_by_page_and_miss_and_repeat_no_run(many_runs, monkeypatch, size):
+    whole = {path: exported(many_runs, path) for path in EXPORTS}
+    names = [row["allocation_id"] for row in csv.DictReader(io.StringIO(whole[EXPORTS[-1]]))]
+    assert names == [f"1.r{trial}.1" for trial in (1, 6, 8, 3, 4, 5, 9, 7)]
+    largest = []
+    read = runs.runs_page
+
+    def noted(*arguments):
+        page = read(*arguments)
+        largest.append(len(page))
+        return page
+
+    monkeypatch.setattr(runs, "runs_page", noted)
+    monkeypatch.setattr(allocated, "RUNS_PER_PAGE", size)
+    assert {path: exported(many_runs, path) for path in EXPORTS} == whole
+    assert max(largest) == size
+
+
+@pytest.mark.parametrize("path", EXPORTS)
+def test_an_export_stops_when_the_client_hangs_up(many_runs, monkeypatch, path):
+    monkeypatch.setattr(allocated, "RUNS_PER_PAGE", 1)
+    pages, read = [], runs.runs_page
+    monkeypatch.setattr(runs, "runs_page", lambda *arguments: pages.append(1) or read(*arguments))
+    gone, bodies = asyncio.Event(), []
+    token = many_runs.client.headers["Authorization"].encode()
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "scheme": "http",
+        "path": path, "raw_path": path.encode(), "query_string": urlencode(WHOLE).encode(), "root_path": "",
+        "headers": [(b"host", b"gateway"), (b"authorization", token)],
+        "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80),
+    }  # fmt: skip
+
+    received = iter([{"type": "http.request", "body": b"", "more_body": False}])
+
+    async def receive():
+        if (message := next(received, None)) is not None:
+            return message
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        if message.get("body"):
+            bodies.append(message["body"])
+        if len(bodies) == 3:
+            gone.set()
+            # A client that has gone takes nothing more.
+            await asyncio.Event().wait()
+
+    many_runs.run(many_runs.app(scope, receive, send))
+    assert len(bodies) == 3
+    # Nothing is read ahead of what the client takes.
+    assert len(pages) <= 3
+    assert many_runs.backend.limits.streams.active == 0
+
+
+def test_sums_are_read_month_by_month(used, monkeypatch):
+    days, read = [], runs.use
+
+    def noted(connection, first, last, now):
+        days.append((first, last))
+        return read(connection, first, last, now)
+
+    monkeypatch.setattr(runs, "use", noted)
+    params = {"startDate": "2023-08-30", "endDate": "2023-10-02", "period": PERIOD + "DAILY"}
+    entries = used.get(f"/api/v1{SUMMED}", **params)["resourceEntries"]
+    assert [entry["periodStart"] for entry in entries] == ["2023-08-31", "2023-09-01"]
+    assert [last - first + 1 for first, last in days] == [2, 30, 2]
+    assert all(end + 1 == begin for (_, end), (begin, _) in itertools.pairwise(days))

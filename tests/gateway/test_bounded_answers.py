@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from functools import partial
 from types import SimpleNamespace
 
 import msgspec
 import pytest
 
 from det_contracts import queries
+from det_contracts.events import checkpoints as facts
+from det_contracts.problems import unavailable
 from services.catalogue.peers import Report
 from services.rest_requests import api_call
+from services.rest_routes import change_stream
 from services.rest_routes.checkpoints import checkpoints
-from services.rest_routes.trials import curve_queries, trial_sources, workloads
+from services.rest_routes.cluster import usage
+from services.rest_routes.trials import curve_queries, series, trial_sources, workloads
 from tests.gateway import stories as story
 
 
@@ -35,9 +41,9 @@ class ReadPeers:
 
 def test_a_list_of_checkpoints_holds_no_validations_but_theirs():
     peers = ReadPeers([[report(100 * page + n) for n in range(100)] for page in range(50)])
-    listed = [SimpleNamespace(trial_id=1, steps=steps) for steps in (7, 4321, 10**6)]
+    listed = [(1, steps) for steps in (7, 4321, 10**6)]
     call = SimpleNamespace(peers=peers)
-    validations = asyncio.run(checkpoints._validations(call, listed))
+    validations = asyncio.run(checkpoints.validations_at(call, listed))
     assert {place: row.id for place, row in validations.items()} == {(1, 7): 7, (1, 4321): 4321}
     assert peers.read == 50
 
@@ -103,11 +109,24 @@ def test_curves_of_too_many_values_are_refused(trial, monkeypatch):
     assert "maxDatapoints" in refusal
 
 
+def version(number):
+    return facts.VersionSet(
+        model_id=1, version_id=number, number=number, checkpoint=f"u-{number}", user="determined", reason=""
+    )
+
+
 def test_a_long_page_is_made_part_by_part(trial, monkeypatch):
     trial.apply(
         *(story.stored(1, f"u-{steps}", steps) for steps in range(5)), story.created(2), story.created(3)
     )
+    trial.apply(
+        facts.ModelSet(model_id=1, name="digits", user="determined", reason=""), *map(version, range(1, 5))
+    )
+    validations = [{**row, "group": "validation"} for row in rows(3)]
+    trial.peers.values[queries.Reports] = {"rows": validations, "more": False}
     pages = {
+        "/api/v1/experiments-search": ("experiments", 3),
+        "/api/v1/models/digits/versions": ("modelVersions", 4),
         "/api/v1/trials/1/checkpoints": ("checkpoints", 5),
         "/api/v1/experiments/1/checkpoints": ("checkpoints", 5),
         "/api/v1/experiments/1/trials": ("trials", 2),
@@ -118,7 +137,7 @@ def test_a_long_page_is_made_part_by_part(trial, monkeypatch):
         answer = trial.get(path, **params)
         for entry in answer[pages[path][0]]:
             # It differs from one answer to the next.
-            entry.pop("duration", None)
+            entry.get("experiment", entry).pop("duration", None)
         return answer
 
     whole = {path: answered(path) for path in pages}
@@ -132,6 +151,65 @@ def test_a_long_page_is_made_part_by_part(trial, monkeypatch):
             assert answered(path, limit=2, offset=1)[name] == whole[path][name][1:3]
 
 
+def test_a_preview_of_retention_is_made_part_by_part(trial, monkeypatch):
+    trial.apply(*(story.stored(1, f"u-{steps}", steps) for steps in range(5)))
+    trial.peers.values[queries.PreviewRetention] = [f"u-{steps}" for steps in range(4)] + ["gone"]
+    whole = trial.get("/experiments/1/preview_gc")
+    assert whole.keys() == {"checkpoints", "metric_name"}
+    assert [entry["UUID"] for entry in whole["checkpoints"]] == [f"u-{steps}" for steps in range(4)]
+    for part in (1, 2, 4):
+        monkeypatch.setattr(api_call, "PART", part)
+        assert trial.get("/experiments/1/preview_gc") == whole
+
+
+def test_series_of_many_trials_are_sent_query_by_query(trial, monkeypatch):
+    def buckets(query):
+        return [{"trial_id": id, "name": "loss", "group": "training"} for id in query.trial_ids]
+
+    trial.peers.values[queries.Buckets] = buckets
+    params = {"trialIds": [1, 2], "names": ["loss"], "width": 100}
+    whole = trial.get("/api/v1/series", **params)["series"]
+    assert [row["trialId"] for row in whole] == [1, 2]
+    monkeypatch.setattr(series, "MAX_BUCKETS_PER_QUERY", 100)
+    assert trial.get("/api/v1/series", **params)["series"] == whole
+    trial.peers.values[queries.Buckets] = unavailable("metrics is away")
+    assert "metrics is away" in trial.refused(503, "GET", "/api/v1/series", params=params)
+
+
+def test_of_a_long_answer_only_the_parts_that_changed_are_sent_again():
+    """Whoever follows batches adds them up, as the web UI of 0.25 does."""
+    rounds = [[[10, 20], [30]], [[10, 20], [30, 40]], [[5, 10], [30, 40], [50]]]
+    begun = []
+
+    async def fetch():
+        begun.append(len(begun))
+        for part in rounds[begun[-1]]:
+            yield part
+
+    async def at_once(_):
+        pass
+
+    # It is looked before what is over is read for the last time.
+    waiters = SimpleNamespace(holds=lambda _: len(begun) == len(rounds) - 1)
+    call = SimpleNamespace(
+        catalogue=SimpleNamespace(waiters=waiters, wait_until=at_once), recheck=lambda: None
+    )
+
+    async def work():
+        return [page async for page in change_stream.stream_changed_parts(call, fetch, None, 60.0)]
+
+    assert asyncio.run(work()) == [[[10, 20]], [[30]], [[30, 40]], [[5, 10]], [[50]]]
+
+
+def test_too_many_runs_of_slots_are_no_timeline(trial, monkeypatch):
+    trial.apply(story.worker_here(), *story.running(1), *story.running(2, slot=1), at=time.time() - 60)
+    assert len(trial.get("/api/v1/cluster/slots")["slots"]) == 2
+    monkeypatch.setattr(usage, "MAX_SLOT_RUNS", 1)
+    refusal = trial.refused(400, "GET", "/api/v1/cluster/slots")
+    assert "more than 1 runs held slots" in refusal
+    assert "/resources/allocation/allocations-csv" in refusal
+
+
 def test_no_part_is_made_before_the_last_is_taken(monkeypatch):
     monkeypatch.setattr(api_call, "PART", 2)
     made = []
@@ -140,8 +218,11 @@ def test_no_part_is_made_before_the_last_is_taken(monkeypatch):
         made.append(list(some))
         return list(some)
 
+    call = SimpleNamespace(recheck=lambda: None)
+    call.stream_list = partial(api_call.UserCall.stream_list, call)
+
     async def work():
-        answer = await api_call.UserCall.answer_list(SimpleNamespace(), "numbers", [1, 2, 3, 4, 5], show, {})
+        answer = await api_call.UserCall.answer_list(call, "numbers", [1, 2, 3, 4, 5], show)
         sent = answer.body_iterator
         assert made == [[1, 2]]
         body = await anext(sent) + await anext(sent)
@@ -150,4 +231,4 @@ def test_no_part_is_made_before_the_last_is_taken(monkeypatch):
             body += part
         return msgspec.json.decode(body)
 
-    assert asyncio.run(work()) == {"pagination": {}, "numbers": [1, 2, 3, 4, 5]}
+    assert asyncio.run(work()) == {"numbers": [1, 2, 3, 4, 5]}

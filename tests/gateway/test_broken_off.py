@@ -7,6 +7,9 @@ import pytest
 
 from det_contracts import queries
 from det_contracts.problems import unavailable
+from services.catalogue import resource_allocation
+from services.people import tokens
+from services.rest_routes.cluster import allocated
 from tests.gateway import stories as story
 from tests.gateway.wired import got
 
@@ -78,3 +81,28 @@ def test_an_export_whose_owner_goes_away(gateway, pages, read_output):
 
 def test_an_export_whose_owner_is_away_does_not_begin(gateway, pages):
     assert got(gateway, EXPORT).startswith(b"HTTP/1.1 503")
+
+
+RUNS = "/resources/allocation/raw?timestamp_after=2020-01-01T00:00:00Z&timestamp_before=2030-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize("path", [f"/api/v1{RUNS}", RUNS])
+def test_an_export_whose_user_is_signed_out(gateway, monkeypatch, read_output, path):
+    for trial in (1, 2, 3):
+        gateway.apply(story.created(trial), story.trial_created(trial, trial))
+        gateway.apply(*story.running(trial, experiment_id=trial))
+    monkeypatch.setattr(allocated, "RUNS_PER_PAGE", 1)
+    shown, show = [], resource_allocation.held_runs
+
+    def no_session(*_):
+        raise tokens.BadToken("the session is over")
+
+    def signed_out_meanwhile(*arguments):
+        shown.append(show(*arguments))
+        if len(shown) == 2:
+            monkeypatch.setattr(tokens, "read", no_session)
+        return shown[-1]
+
+    monkeypatch.setattr(resource_allocation, "held_runs", signed_out_meanwhile)
+    check(got(gateway, path), read_output())
+    assert len(shown) == 2

@@ -16,6 +16,7 @@ from tests.gateway.hanging_up import Client, counting
 from tests.gateway.talking import say
 
 API = "/api/v1"
+ANY_TIME = "timestamp_after=2020-01-01T00:00:00Z&timestamp_before=2030-01-01T00:00:00Z"
 ROUTES = {
     "live": ("GET", f"{API}/live?topics=experiments,experiment.1,trial.1.series"),
     "live, come back": ("GET", f"{API}/live?topics=experiments&after=1"),
@@ -26,6 +27,12 @@ ROUTES = {
     "log as a file": ("GET", f"{API}/trials/1/logs/download"),
     "fields of a log": ("GET", f"{API}/trials/1/logs/fields?follow=true"),
     "log of the cluster": ("GET", f"{API}/master/logs?follow=true"),
+    "runs": ("GET", f"{API}/resources/allocation/raw?{ANY_TIME}"),
+    "table of runs": ("GET", f"/resources/allocation/allocations-csv?{ANY_TIME}"),
+    "sums by day": (
+        "GET",
+        f"{API}/resources/allocation/aggregated?start_date=2023-11-01&end_date=2023-12-31",
+    ),
     "names of metrics": ("GET", f"{API}/experiments/metrics-stream/metric-names?ids=1"),
     "batches": ("GET", f"{API}/experiments/1/metrics-stream/batches?metricName=loss"),
     "snapshot": ("GET", f"{API}/experiments/1/metrics-stream/trials-snapshot?metricName=loss"),

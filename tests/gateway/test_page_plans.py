@@ -3,7 +3,7 @@
 import pytest
 import sqlalchemy as sa
 
-from services.catalogue import audit, listing
+from services.catalogue import audit, listing, runs
 from services.catalogue.listing import ExperimentFilter
 from services.kit.paging import Window
 
@@ -15,6 +15,8 @@ PAGES = {
     ),
     "audit": lambda c: audit.rows_before(c, audit.Filter(), 50),
     "audit of a user": lambda c: audit.rows_before(c, audit.Filter(users=("ann",)), 50),
+    "runs": lambda c: runs.runs_page(c, 1e9, 2e9, None, 1000),
+    "runs after others": lambda c: runs.runs_page(c, 1e9, 2e9, (1.5e9, "1.r1.1"), 1000),
     "audit of a thing": lambda c: audit.rows_before(c, audit.Filter(about="experiment 7"), 50, before=9),
 }
 

@@ -14,7 +14,10 @@ from tests.gateway import stories as story
 
 UUID = "4a1f0c9e-3b6d-4a51-8c37-0f6f5c1d2e3b"
 API = "/api/v1"
+ANY_TIME = "timestamp_after=2020-01-01T00:00:00Z&timestamp_before=2030-01-01T00:00:00Z"
 DOWNLOADS = {
+    "table of runs": f"/resources/allocation/raw?{ANY_TIME}",
+    "runs": f"{API}/resources/allocation/raw?{ANY_TIME}",
     "table of metrics": f"{API}/trials/1/metrics/export",
     "log as a file": f"{API}/trials/1/logs/download",
     "code": "/experiments/1/model_def",

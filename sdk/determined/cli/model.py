@@ -56,7 +56,7 @@ def describe(session: Session, args: argparse.Namespace) -> None:
     path = f"/api/v1/models/{in_path(args.name)}"
     model = session.get(path)["model"]
     if args.version is None:
-        versions = _versions(session, path)["modelVersions"][:1]
+        versions = _versions(session, path, limit=1)["modelVersions"]
     else:
         versions = [session.get(f"{path}/versions/{args.version}")["modelVersion"]]
     if args.json:
@@ -102,9 +102,9 @@ def _model(session: Session, name: str) -> Model:
     return _model.get(session, name)
 
 
-def _versions(session: Session, path: str) -> Object:
-    """Return a model and its versions, latest first."""
-    params = {"sortBy": "SORT_BY_VERSION", "orderBy": "ORDER_BY_DESC"}
+def _versions(session: Session, path: str, limit: int = 0) -> Object:
+    """Return a model and its versions, latest first: `limit` of them, or all."""
+    params = {"sortBy": "SORT_BY_VERSION", "orderBy": "ORDER_BY_DESC", "limit": limit}
     answer: Object = session.get(f"{path}/versions", params)
     return answer
 

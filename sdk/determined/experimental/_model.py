@@ -171,7 +171,10 @@ class Model(_Description):
             ```
         """
         if version == -1:
-            return next(iter(self.get_versions()), None)
+            # Not by `get_versions`: each version has the configuration of its experiment.
+            params = {"sortBy": "SORT_BY_VERSION", "orderBy": "ORDER_BY_DESC", "limit": 1}
+            listed = self._session.get(f"{self._path}/versions", params)["modelVersions"]
+            return _model_version.from_wire(self._session, listed[0]) if listed else None
         answer = self._session.get(f"{self._path}/versions/{version}")
         return _model_version.from_wire(self._session, answer["modelVersion"])
 

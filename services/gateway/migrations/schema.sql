@@ -103,6 +103,7 @@ CREATE INDEX ix_experiments_state ON experiments (state);
 CREATE INDEX ix_experiments_username ON experiments (username);
 CREATE INDEX ix_runs_until ON runs (until);
 CREATE INDEX ix_trials_experiment_id ON trials (experiment_id);
+CREATE INDEX runs_by_start ON runs (started_at, id, until);
 CREATE INDEX snapshots_loaded ON snapshots (owner) WHERE away = 0;
 CREATE INDEX snapshots_of_root ON snapshots (owner, root);
-INSERT INTO alembic_version VALUES ('0010');
+INSERT INTO alembic_version VALUES ('0011');

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -31,11 +32,14 @@ def reported_steps(connection: sa.Connection, query: ReportedSteps) -> dict[str,
     """Steps at which any trial of an experiment reported a metric."""
     trials = sa.select(TRIALS.c.trial_id).where(TRIALS.c.experiment_id == query.experiment_id)
     ids = [id for (id,) in connection.execute(trials)]
-    partitions = partitions_of(connection, ids, query.group)
-    points = read_points(connection, partitions, [query.metric], first=query.after + 1)
-    steps = np.unique(points.with_any([query.metric]).steps)
-    page = steps[:STEPS_PER_PAGE].tolist()
-    return {"steps": page, "more": len(page) < len(steps)}
+    partitions = sorted(partitions_of(connection, ids, query.group), key=lambda part: part.trial_id)
+    steps, last = np.array([], np.int64), FARTHEST
+    # Trial by trial, and nothing beyond the page: together they may have reported more than fits into memory.
+    for _, of_trial in groupby(partitions, key=lambda part: part.trial_id):
+        points = read_points(connection, list(of_trial), [query.metric], query.after + 1, last)
+        steps = np.union1d(steps, points.with_any([query.metric]).steps)[: STEPS_PER_PAGE + 1]
+        last = int(steps[-1]) if len(steps) > STEPS_PER_PAGE else FARTHEST
+    return {"steps": steps[:STEPS_PER_PAGE].tolist(), "more": len(steps) > STEPS_PER_PAGE}
 
 
 def series(connection: sa.Connection, query: Series) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import sqlalchemy as sa
@@ -43,6 +43,8 @@ router = Routes()
 root = Routes()
 ARCHIVES = {"application/gzip": True, "application/x-gtar": True, "application/x-tar": False}
 """Media types of downloads, and whether they are compressed."""
+Place = tuple[int, int]
+"""A trial and the number of steps that it had completed."""
 
 
 class CheckpointsQuery(Paged):
@@ -76,14 +78,15 @@ async def of_trial(call: Authenticated, trial_id: int, query: FromQuery[Checkpoi
 
 async def _list(call: UserCall, query: CheckpointsQuery, **of: int) -> Response:
     page = await call.catalogue.read(_query(query, **of))
+    await call.catalogue.evicted.load(("checkpoints", uuid) for uuid in page.ids)
     checkpoints = call.catalogue.state.checkpoints
     records = [checkpoints[uuid] for uuid in page.ids if uuid in checkpoints]
-    validations = await _validations(call, records)
+    validations = await validations_at(call, ((record.trial_id, record.steps) for record in records))
 
     async def show(some: Sequence[Checkpoint]) -> list[dict[str, Any]]:
-        return await _shown(call, some, validations)
+        return await show_all(call, some, validations)
 
-    return await call.answer_list("checkpoints", records, show, page.span.pagination)
+    return await call.answer_list("checkpoints", records, show, pagination=page.span.pagination)
 
 
 def _query(query: CheckpointsQuery, **of: int) -> Callable[[sa.Connection], IdPage]:
@@ -92,14 +95,10 @@ def _query(query: CheckpointsQuery, **of: int) -> Callable[[sa.Connection], IdPa
     )
 
 
-async def show_all(call: UserCall, records: Sequence[Checkpoint]) -> list[dict[str, Any]]:
-    """Checkpoints with their validations, without those whose experiment was deleted meanwhile."""
-    return await _shown(call, records, await _validations(call, records))
-
-
-async def _shown(
-    call: UserCall, records: Sequence[Checkpoint], validations: dict[tuple[int, int], Report]
+async def show_all(
+    call: UserCall, records: Sequence[Checkpoint], validations: Mapping[Place, Report]
 ) -> list[dict[str, Any]]:
+    """Checkpoints with their validations, without those whose experiment was deleted meanwhile."""
     # Again for each part: what is not used for a while leaves memory.
     await call.catalogue.evicted.load(
         key
@@ -114,9 +113,10 @@ async def _shown(
     ]
 
 
-async def _validations(call: UserCall, records: Sequence[Checkpoint]) -> dict[tuple[int, int], Report]:
-    places = {(record.trial_id, record.steps) for record in records}
-    validations = {}
+async def validations_at(call: UserCall, at: Iterable[Place]) -> dict[Place, Report]:
+    """The validations at some steps of trials."""
+    places = set(at)
+    validations: dict[Place, Report] = {}
     async for rows in call.peers.reports(sorted({id for id, _ in places}), VALIDATION, archived=False):
         # No others: a trial may have validated a hundred thousand times.
         by_place = {(row.trial_id, row.steps_completed): row for row in rows}

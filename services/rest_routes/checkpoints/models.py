@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 from starlette.responses import Response
@@ -11,11 +11,11 @@ from starlette.responses import Response
 from det_contracts import ids
 from det_contracts.commands import RemoveModel, RemoveVersion, SetModel, SetVersion
 from det_contracts.problems import invalid, not_found
-from services.catalogue.domain import Model, ModelVersion, State
+from services.catalogue.domain import Checkpoint, Model, ModelVersion, State
 from services.kit import paging
 from services.kit.patterns import ANY_TEXT, name_matcher
 from services.people import users, workspace_records
-from services.rest_requests.api_call import Authenticated, UserCall
+from services.rest_requests.api_call import PART, Authenticated, UserCall
 from services.rest_requests.bodies import ModelBody, ModelMove, NewModel, VersionBody
 from services.rest_routes.checkpoints import checkpoints
 from services.rest_routes.present import model as present
@@ -82,8 +82,9 @@ class ModelsQuery(Paged, Users):
 @router.get("/models", ("view", "listed"), **page_schema("models", records.Model))
 async def models(call: Authenticated, query: FromQuery[ModelsQuery]) -> Response:
     """A page of models."""
+    checks = _checks(call, query)
     entries = [present.model(model, call.catalogue.state) for model in _visible_models(call)]
-    entries = [entry for entry in entries if all(check(entry) for check in _checks(call, query))]
+    entries = [entry for entry in entries if all(check(entry) for check in checks)]
     entries.sort(key=lambda entry: (entry[SORTS[query.sort_by]], entry["id"]))
     page, pagination = paging.cut(entries, query.window)
     return call.answer({"models": page, "pagination": pagination})
@@ -242,18 +243,37 @@ async def versions(call: Authenticated, name: str, query: FromQuery[VersionsQuer
     model = find(state, name)
     model_versions = [state.versions[id] for id in state.versions_of.ids(model.id)]
     page, pagination = paging.cut(model_versions, query.window)
-    await call.catalogue.evicted.load(("checkpoints", version.checkpoint) for version in page)
-    held = [state.checkpoints[v.checkpoint] for v in page if v.checkpoint in state.checkpoints]
+    # Places alone: with their checkpoints, a model of ten thousands of versions would fill the memory.
+    places = [
+        (checkpoint.trial_id, checkpoint.steps)
+        for start in range(0, len(page), PART)
+        for checkpoint in await _visible_checkpoints(call, page[start : start + PART])
+    ]
+    validations = await checkpoints.validations_at(call, places)
+
+    async def show(some: Sequence[ModelVersion]) -> list[dict[str, Any]]:
+        held = await _visible_checkpoints(call, some)
+        entries = {entry["uuid"]: entry for entry in await checkpoints.show_all(call, held, validations)}
+        # The model may have been deleted meanwhile, and its versions with it.
+        return [
+            present.version(version, state, entries.get(version.checkpoint, {}))
+            for version in some
+            if version.id in state.versions
+        ]
+
+    shown_model = present.model(model, state)
+    return await call.answer_list("modelVersions", page, show, model=shown_model, pagination=pagination)
+
+
+async def _visible_checkpoints(call: UserCall, versions: Sequence[ModelVersion]) -> list[Checkpoint]:
+    """Without those that were deleted, or belong to an experiment that the user may not see."""
+    await call.catalogue.evicted.load(("checkpoints", version.checkpoint) for version in versions)
+    records = call.catalogue.state.checkpoints
+    held = [records[version.checkpoint] for version in versions if version.checkpoint in records]
     visibility = call.visibility
-    held = visibility.filter_visible(
+    return visibility.filter_visible(
         lambda checkpoint: visibility.includes_experiment(checkpoint.experiment_id), held
     )
-    shown_checkpoints = {entry["uuid"]: entry for entry in await checkpoints.show_all(call, held)}
-    shown = [
-        present.version(version, state, shown_checkpoints.get(version.checkpoint, {})) for version in page
-    ]
-    answer = {"model": present.model(model, state), "modelVersions": shown, "pagination": pagination}
-    return call.answer(answer)
 
 
 @router.post("/models/{name}/versions", ("edit", "model"))

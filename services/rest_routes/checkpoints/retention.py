@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.responses import Response
@@ -37,11 +38,18 @@ async def preview(call: Authenticated, experiment_id: int, query: FromQuery[Keep
     question = PreviewRetention(
         experiment_id=experiment_id, experiment_best=best, trial_best=trial_best, trial_latest=trial_latest
     )
-    state = call.catalogue.state
-    uuids = await call.peers.query(question, position=call.catalogue.position)
-    deletable = [state.checkpoints[uuid] for uuid in uuids if uuid in state.checkpoints]
-    shown = [{**checkpoint(record, state), **_as_in_0_25(record)} for record in deletable]
-    return call.answer({"checkpoints": shown, "metric_name": experiment.metric})
+    uuids: list[str] = await call.peers.query(question, position=call.catalogue.position)
+
+    async def show(some: Sequence[str]) -> list[dict[str, Any]]:
+        # Again for each part: what is not used for a while leaves memory.
+        await call.catalogue.evicted.load(
+            [("submissions", experiment_id), *(("checkpoints", uuid) for uuid in some)]
+        )
+        state = call.catalogue.state
+        deletable = [state.checkpoints[uuid] for uuid in some if uuid in state.checkpoints]
+        return [{**checkpoint(record, state), **_as_in_0_25(record)} for record in deletable]
+
+    return await call.answer_list("checkpoints", uuids, show, metric_name=experiment.metric)
 
 
 def _as_in_0_25(record: Checkpoint) -> dict[str, Any]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
-from collections.abc import Callable
-from datetime import UTC, date, datetime
-from typing import Annotated
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Annotated, Any
 
 from starlette.responses import Response
 
 from det_contracts.problems import invalid
 from services.catalogue import resource_allocation, runs
+from services.catalogue.domain import Allocation
 from services.catalogue.resource_allocation import HeldRun, Period, PeriodSums
 from services.catalogue.usage_days import EPOCH
 from services.rest_requests.api_call import Authenticated, UserCall
+from services.rest_requests.streaming import Stream
+from services.rest_requests.tables import csv_parts
 from services.rest_routes.present.answers import media_schema
 from services.web.query import FromQuery, Instant, QueryModel, enum_value
 from services.web.routes import Routes
@@ -27,6 +29,8 @@ DATE_FORMATS = {"DAILY": re.compile(r"\d{4}-\d\d-\d\d"), "MONTHLY": re.compile(r
 EXAMPLES = {"DAILY": "2023-08-01", "MONTHLY": "2023-08"}
 MAX_PERIODS = 4000
 """Maximum number of periods in one answer: ten years, day by day."""
+RUNS_PER_PAGE = 1000
+"""Number of runs that are read and sent at once."""
 
 
 class TimeRangeQuery(QueryModel):
@@ -47,50 +51,87 @@ class PeriodsQuery(QueryModel):
 @router.get("/resources/allocation/raw", ("read_log", "cluster"))
 async def raw(call: Authenticated, query: FromQuery[TimeRangeQuery]) -> Response:
     """Every run that held slots in a time range, and for how long within it."""
-    held_runs = await _runs_in_range(call, query)
-    entries = await asyncio.to_thread(lambda: [resource_allocation.raw_entry(run) for run in held_runs])
-    return call.answer({"resourceEntries": entries})
+    pages = _held_runs(call, *_time_range(query))
+    entries = ([resource_allocation.raw_entry(run) for run in page] async for page in pages)
+    return await call.stream_list("resourceEntries", entries)
 
 
 @root.get("/resources/allocation/raw", ("read_log", "cluster"), **media_schema("text/csv"))
 async def raw_as_csv(call: Authenticated, query: FromQuery[TimeRangeQuery]) -> Response:
     """Every run that held slots in a time range, as CSV."""
-    return await _csv(resource_allocation.raw_csv, await _runs_in_range(call, query))
+    pages = _held_runs(call, *_time_range(query))
+    rows = ([resource_allocation.raw_row(run) for run in page] async for page in pages)
+    return _csv(call, resource_allocation.RAW_COLUMNS, rows)
 
 
 @root.get("/resources/allocation/allocations-csv", ("read_log", "cluster"), **media_schema("text/csv"))
 async def allocations_as_csv(call: Authenticated, query: FromQuery[TimeRangeQuery]) -> Response:
     """Every run that held slots in a time range, with workspaces and slot hours, as CSV."""
-    return await _csv(resource_allocation.allocations_csv, await _runs_in_range(call, query))
+    pages = _held_runs(call, *_time_range(query))
+    rows = ([resource_allocation.allocation_row(run) for run in page] async for page in pages)
+    return _csv(call, resource_allocation.ALLOCATION_COLUMNS, rows)
 
 
 @router.get("/resources/allocation/aggregated", ("read_log", "cluster"))
 async def aggregated(call: Authenticated, query: FromQuery[PeriodsQuery]) -> Response:
     """Slot seconds of each day or month (UTC) that has any, by user, label and resource pool."""
-    period, sums = await _sums_by_period(call, query)
-    entries = [
-        resource_allocation.sum_entry(first, period_sums, period) for first, period_sums in sums.items()
-    ]
-    return call.answer({"resourceEntries": entries})
+    period, first, last = _periods(query)
+    entries = (
+        [resource_allocation.sum_entry(day, sums, period) for day, sums in page.items()]
+        async for page in _sums(call, period, first, last)
+    )
+    return await call.stream_list("resourceEntries", entries)
 
 
 @root.get("/resources/allocation/aggregated", ("read_log", "cluster"), **media_schema("text/csv"))
 async def aggregated_as_csv(call: Authenticated, query: FromQuery[PeriodsQuery]) -> Response:
     """The same as CSV."""
-    period, sums = await _sums_by_period(call, query)
-    return Response(resource_allocation.sums_csv(sums, period), media_type="text/csv")
+    period, first, last = _periods(query)
+    rows = (
+        [row for day, sums in page.items() for row in resource_allocation.sum_rows(day, sums, period)]
+        async for page in _sums(call, period, first, last)
+    )
+    return _csv(call, resource_allocation.SUM_COLUMNS, rows)
 
 
-async def _runs_in_range(call: UserCall, query: TimeRangeQuery) -> list[HeldRun]:
+def _csv(call: UserCall, columns: Sequence[str], rows: AsyncIterator[list[tuple[Any, ...]]]) -> Response:
+    return Stream(csv_parts(columns, rows), call=call, media_type="text/csv")
+
+
+def _time_range(query: TimeRangeQuery) -> tuple[float, float]:
     after, before = query.timestamp_after, query.timestamp_before
     if after is None or before is None:
         raise invalid("timestampAfter and timestampBefore are needed: times like 2023-08-01T12:00:00Z")
     if after > before:
         raise invalid("timestampAfter is later than timestampBefore")
-    return await _runs_between(call, after, before)
+    return after, before
 
 
-async def _sums_by_period(call: UserCall, query: PeriodsQuery) -> tuple[Period, dict[date, PeriodSums]]:
+async def _held_runs(call: UserCall, after: float, before: float) -> AsyncIterator[list[HeldRun]]:
+    """The runs that held slots in a time range, in order of their start, page by page."""
+    now = time.time()
+    last: tuple[float, str] | None = None
+    while page := await _runs_page(call, after, before, last):
+        yield resource_allocation.held_runs(
+            call.catalogue.state, page, after, before, now, call.visibility.includes_allocation
+        )
+        if len(page) < RUNS_PER_PAGE:
+            return
+        last = page[-1].started_at or 0.0, page[-1].id
+        call.recheck()
+
+
+async def _runs_page(
+    call: UserCall, after: float, before: float, last: tuple[float, str] | None
+) -> list[Allocation]:
+    page: list[Allocation] = await call.catalogue.read(
+        lambda connection: runs.runs_page(connection, after, before, last, RUNS_PER_PAGE)
+    )
+    return page
+
+
+def _periods(query: PeriodsQuery) -> tuple[Period, date, date]:
+    """The kind of the periods, the first day of the first and the last day of the last one."""
     period: Period = "MONTHLY" if query.period == "MONTHLY" else "DAILY"
     first = _day("startDate", query.start_date, period)
     last = _day("endDate", query.end_date, period)
@@ -98,12 +139,28 @@ async def _sums_by_period(call: UserCall, query: PeriodsQuery) -> tuple[Period, 
         raise invalid("startDate is later than endDate")
     if (last - first).days / (30 if period == "MONTHLY" else 1) > MAX_PERIODS:
         raise invalid(f"from {first} to {last} are more than {MAX_PERIODS} periods: ask for fewer")
-    days = (first - EPOCH).days, (resource_allocation.next_period(last, period) - EPOCH).days - 1
+    return period, first, resource_allocation.next_period(last, period) - timedelta(days=1)
+
+
+async def _sums(
+    call: UserCall, period: Period, first: date, last: date
+) -> AsyncIterator[dict[date, PeriodSums]]:
+    """The sums of periods, month by month: on a single day, each experiment may have used slots."""
     now = time.time()
-    use = await call.catalogue.read(lambda connection: runs.use(connection, *days, now))
-    return period, await resource_allocation.sum_by_period(
-        call.catalogue.state, use.slot_seconds, use.task_owners, period, call.visibility
-    )
+    while first <= last:
+        next_month = resource_allocation.next_period(first.replace(day=1), "MONTHLY")
+        use = await _use(call, first, min(last, next_month - timedelta(days=1)), now)
+        yield await resource_allocation.sum_by_period(
+            call.catalogue.state, use.slot_seconds, use.task_owners, period, call.visibility
+        )
+        first = next_month
+        call.recheck()
+
+
+async def _use(call: UserCall, first: date, last: date, now: float) -> runs.Use:
+    days = (first - EPOCH).days, (last - EPOCH).days
+    use: runs.Use = await call.catalogue.read(lambda connection: runs.use(connection, *days, now))
+    return use
 
 
 def _day(name: str, text: str, period: Period) -> date:
@@ -118,15 +175,3 @@ def _day(name: str, text: str, period: Period) -> date:
     except ValueError:
         raise invalid(f"{name} must be like {EXAMPLES[period]}, not '{text[:40]}'") from None
     return day.replace(tzinfo=UTC).date()
-
-
-async def _runs_between(call: UserCall, after: float, before: float) -> list[HeldRun]:
-    allocations = await call.catalogue.read(lambda connection: runs.runs_between(connection, after, before))
-    return await resource_allocation.held_runs(
-        call.catalogue.state, allocations, after, before, time.time(), call.visibility.includes_allocation
-    )
-
-
-async def _csv(table: Callable[[list[HeldRun]], str], runs: list[HeldRun]) -> Response:
-    # Runs in a thread: hundreds of thousands of rows take seconds.
-    return Response(await asyncio.to_thread(table, runs), media_type="text/csv")

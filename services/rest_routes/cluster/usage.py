@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Annotated
 
+import sqlalchemy as sa
 from starlette.responses import Response
 
 from services.catalogue import runs, usage, usage_days
 from services.catalogue.domain import Allocation
-from services.rest_requests.api_call import Authenticated, UserCall
+from services.rest_requests.api_call import Authenticated
 from services.rest_routes.present.agent import live_allocations
 from services.rest_routes.present.resource_usage import run_usage
 from services.web.query import FromQuery, QueryModel, integer_between
@@ -19,6 +21,10 @@ router = Routes()
 MAX_DAYS = 366
 MAX_RUNS = 1000
 """Maximum number of runs in one answer."""
+MAX_SLOT_RUNS = 50_000
+"""Maximum number of runs in the timelines of slots; a run counts once for each of its slots."""
+RUNS_IN_TURN = 1000
+"""Number of runs that are shown before other requests have their turn."""
 
 
 class DaysQuery(QueryModel):
@@ -32,24 +38,30 @@ def _since(query: DaysQuery, default_days: int) -> float:
     return time.time() - days * usage_days.DAY_S
 
 
-async def _allocations_since(call: UserCall, since: float) -> list[Allocation]:
-    allocations: list[Allocation] = await call.catalogue.read(
-        lambda connection: runs.runs_between(connection, since)
-    )
-    return allocations
-
-
 @router.get("/cluster/slots", ("logged_in", "cluster"))
 async def strips(call: Authenticated, query: FromQuery[DaysQuery]) -> Response:
-    """What ran on each slot in recent days."""
-    allocations = await _allocations_since(call, _since(query, 1))
-    return call.answer(
-        {
-            "slots": usage.slot_timelines(
-                call.catalogue.state, allocations, call.visibility.includes_allocation
+    """What ran on each slot in recent days, at most 50,000 runs of slots."""
+    since, timelines = _since(query, 1), usage.SlotTimelines()
+    held = await call.catalogue.read(lambda connection: _runs_since(connection, since))
+    is_visible = call.visibility.includes_allocation
+    for number, run in enumerate(held, 1):
+        timelines.add(call.catalogue.state, run, is_visible)
+        if number % RUNS_IN_TURN == 0:
+            await asyncio.sleep(0)
+    return call.answer({"slots": timelines.slots()})
+
+
+def _runs_since(connection: sa.Connection, since: float) -> list[Allocation]:
+    held, slots = list[Allocation](), 0
+    for run in runs.runs_since(connection, since):
+        held.append(run)
+        slots += sum(len(part.slots) for part in run.members)
+        if slots > MAX_SLOT_RUNS:
+            raise invalid(
+                f"more than {MAX_SLOT_RUNS:,} runs held slots in these days: ask for fewer days, or read "
+                "all of them as a table from /resources/allocation/allocations-csv"
             )
-        }
-    )
+    return sorted(held, key=lambda run: (run.started_at or 0.0, run.id))
 
 
 @router.get("/cluster/usage", ("read_log", "cluster"))
@@ -78,12 +90,6 @@ async def use(call: Authenticated) -> Response:
 @router.get("/cluster/away", ("logged_in", "cluster"))
 async def away(call: Authenticated, query: FromQuery[DaysQuery]) -> Response:
     """Workers that left or were lost in recent days."""
-    since = _since(query, 7)
-    allocations = await _allocations_since(call, since - usage.LAST_RUN_MARGIN_S)
-    return call.answer(
-        {
-            "agents": usage.departed_workers(
-                call.catalogue.state, allocations, since, call.visibility.includes_allocation
-            )
-        }
-    )
+    departed = usage.DepartedWorkers(call.catalogue.state, _since(query, 7))
+    await call.catalogue.read(departed.add_last_runs)
+    return call.answer({"agents": departed.shown(call.catalogue.state, call.visibility.includes_allocation)})

@@ -154,7 +154,7 @@ async def list_experiments(call: Authenticated, query: FromQuery[ExperimentsQuer
     async def show_page(ids: Sequence[int]) -> list[dict[str, Any]]:
         return await _show_all(call, ids, lean=query.lean)
 
-    return await call.answer_list("experiments", page.ids, show_page, page.span.pagination)
+    return await call.answer_list("experiments", page.ids, show_page, pagination=page.span.pagination)
 
 
 async def _show_all(call: UserCall, ids: Sequence[int], *, lean: bool) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -79,12 +79,16 @@ async def find(call: Authenticated, query: FromQuery[SearchQuery]) -> Response:
         ids = [id for id in ids if state.experiments[id].project_id == project]
     # Runs in a thread: it takes 100 ms with 100,000 experiments, which would block the event loop.
     page_ids, part = await asyncio.to_thread(search_request.page, lookup, ids, query.window)
-    # Some may have been deleted while the thread ran.
-    page = [state.experiments[id] for id in page_ids if id in state.experiments]
-    rows = await _rows(call, page, query.lean)
-    if wanted:
-        rows = [row | {"values": _values(lookup, wanted, row["experiment"]["id"])} for row in rows]
-    return call.answer({"experiments": rows, "pagination": part.pagination})
+
+    async def show_rows(ids: Sequence[int]) -> list[dict[str, Any]]:
+        # Some may have been deleted while the thread ran.
+        page = [state.experiments[id] for id in ids if id in state.experiments]
+        rows = await _rows(call, page, query.lean)
+        if wanted:
+            rows = [row | {"values": _values(lookup, wanted, row["experiment"]["id"])} for row in rows]
+        return rows
+
+    return await call.answer_list("experiments", page_ids, show_rows, pagination=part.pagination)
 
 
 async def _rows(call: UserCall, page: list[Experiment], lean: bool) -> list[dict[str, Any]]:

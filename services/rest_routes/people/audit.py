@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
 from starlette.responses import Response
 
-from det_contracts import spreadsheet
 from det_contracts.problems import invalid
 from services.catalogue import audit
 from services.catalogue.api_values import format_time
@@ -17,6 +15,7 @@ from services.catalogue.audit import Filter
 from services.people import users
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.streaming import Stream
+from services.rest_requests.tables import csv_parts
 from services.rest_routes.present.answers import media_schema
 from services.web.query import FromQuery, Instant, Integer, Users
 from services.web.routes import Routes
@@ -75,7 +74,7 @@ async def export(call: Authenticated, query: FromQuery[AuditExportQuery]) -> Res
     rows = _all_pages(call, _filter(call, query))
     headers = {"Content-Disposition": f'attachment; filename="audit.{name}"'}
     return Stream(
-        _csv(rows) if name == "csv" else _lines(rows),
+        csv_parts(COLUMNS, _cells(rows)) if name == "csv" else _lines(rows),
         call=call,
         media_type=MEDIA_TYPES[name],
         headers=headers,
@@ -113,14 +112,9 @@ async def _next_entries(call: UserCall, entry_filter: Filter, after: int) -> lis
     return rows
 
 
-async def _csv(pages: AsyncIterator[list[dict[str, Any]]]) -> AsyncIterator[bytes]:
-    text = io.StringIO()
-    spreadsheet.write(text, [COLUMNS])
+async def _cells(pages: AsyncIterator[list[dict[str, Any]]]) -> AsyncIterator[list[list[Any]]]:
     async for page in pages:
-        spreadsheet.write(text, ([row[column] for column in COLUMNS] for row in page))
-        yield text.getvalue().encode("utf-8", "replace")
-        text.seek(0)
-        text.truncate()
+        yield [[row[column] for column in COLUMNS] for row in page]
 
 
 async def _lines(pages: AsyncIterator[list[dict[str, Any]]]) -> AsyncIterator[bytes]:

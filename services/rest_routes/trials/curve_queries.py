@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from itertools import chain, islice
 from typing import Any
 
@@ -97,17 +97,16 @@ def split_ids(ids: list[int], size: int) -> Iterator[list[int]]:
         yield ids[start : start + size]
 
 
-async def reported_batches(peers: Peers, experiment_id: int, group: str, metric: str) -> list[int]:
-    """All batches at which any trial of an experiment reported a metric."""
-    batches: list[int] = []
-    more = True
+async def reported_batches(
+    peers: Peers, experiment_id: int, group: str, metric: str
+) -> AsyncIterator[list[int]]:
+    """All batches at which any trial of an experiment reported a metric, page by page."""
+    after, more = -1, True
     while more:
-        after = batches[-1] if batches else -1
         query = queries.ReportedSteps(experiment_id=experiment_id, group=group, metric=metric, after=after)
         answer = await peers.query(query)
-        batches += answer["steps"]
-        more = answer["more"]
-    return batches
+        yield answer["steps"]
+        after, more = max(answer["steps"], default=after), answer["more"]
 
 
 def best_trials(state: State, experiment: Experiment, most: int) -> list[Trial]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 from pydantic import Field
@@ -12,7 +13,12 @@ from det_contracts.problems import invalid
 from services.catalogue.api_values import format_time
 from services.catalogue.domain import Trial
 from services.rest_requests.api_call import Authenticated, UserCall
-from services.rest_routes.change_stream import experiments_ended, period_s, stream_changes
+from services.rest_routes.change_stream import (
+    experiments_ended,
+    period_s,
+    stream_changed_parts,
+    stream_changes,
+)
 from services.rest_routes.present import curve
 from services.rest_routes.present.metrics import VALIDATION
 from services.rest_routes.trials import curve_queries as curves
@@ -151,14 +157,15 @@ def _metric(query: MetricQuery) -> tuple[str, str]:
 
 @router.get("/experiments/{experiment_id}/metrics-stream/batches", ("view", "experiment"))
 async def batches(call: Authenticated, experiment_id: int, query: FromQuery[MetricQuery]) -> Response:
-    """The batches at which a metric was reported."""
+    """The batches at which a metric was reported. Add up what is sent: many are sent in parts."""
     call.catalogue.experiment(experiment_id)
     group, name = _metric(query)
 
-    async def ask() -> dict[str, Any]:
-        return {"batches": await curves.reported_batches(call.peers, experiment_id, group, name)}
+    async def ask() -> AsyncIterator[dict[str, Any]]:
+        async for steps in curves.reported_batches(call.peers, experiment_id, group, name):
+            yield {"batches": steps}
 
-    return call.stream(stream_changes(call, ask, experiments_ended([experiment_id]), period_s(query)))
+    return call.stream(stream_changed_parts(call, ask, experiments_ended([experiment_id]), period_s(query)))
 
 
 @router.get("/experiments/{experiment_id}/metrics-stream/trials-snapshot", ("view", "experiment"))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 from pydantic import Field
 from starlette.responses import Response
 
@@ -11,7 +13,7 @@ from det_contracts import queries
 from det_contracts.problems import invalid
 from services.catalogue import report_export
 from services.catalogue.single_reports import report_count
-from services.rest_requests.api_call import Authenticated
+from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.streaming import Stream, prefetch_first
 from services.rest_routes.trials import curve_queries as curves
 from services.web.query import NOTHING, FromQuery, Grouped, Integer, Integers, Number
@@ -62,21 +64,27 @@ async def series(call: Authenticated, query: FromQuery[SeriesQuery]) -> Response
     first, last = query.first, query.last
     if first is not None and last is not None and last < first:
         raise invalid(f"from and to must be a range, not {first} to {last}")
-    shown_series: list[dict[str, Any]] = []
+    buckets = queries.Buckets(
+        trial_ids=[],
+        names=names,
+        group=query.metric_group or None,
+        x=query.x or "batches",
+        first=first,
+        last=last,
+        width=width,
+    )
+    return await call.stream_list("series", _series(call, ids, buckets))
+
+
+async def _series(
+    call: UserCall, ids: list[int], buckets: queries.Buckets
+) -> AsyncIterator[list[dict[str, Any]]]:
+    trials_per_query = max(1, MAX_BUCKETS_PER_QUERY // (buckets.width * len(buckets.names)))
     # One query at a time, since each occupies a reader of the metrics service.
-    for some in curves.split_ids(ids, max(1, MAX_BUCKETS_PER_QUERY // (width * len(names)))):
-        buckets = queries.Buckets(
-            trial_ids=some,
-            names=names,
-            group=query.metric_group or None,
-            x=query.x or "batches",
-            first=first,
-            last=last,
-            width=width,
-        )
-        rows = await call.peers.query(buckets)
-        shown_series += [{NAMES.get(name, name): value for name, value in row.items()} for row in rows]
-    return call.answer({"series": shown_series})
+    for some in curves.split_ids(ids, trials_per_query):
+        rows = await call.peers.query(msgspec.structs.replace(buckets, trial_ids=some))
+        yield [{NAMES.get(name, name): value for name, value in row.items()} for row in rows]
+        call.recheck()
 
 
 @router.get("/trials/{trial_id}/metrics/export", ("view", "trial"))

@@ -50,7 +50,7 @@ async def of_experiment(call: Authenticated, experiment_id: int, query: FromQuer
         shown = await show(call, [page.trials[id] for id in ids if id in page.trials], page)
         return [{**shown_trial, "summaryMetrics": {}} for shown_trial in shown] if query.lean else shown
 
-    return await call.answer_list("trials", id_page.ids, show_page, id_page.span.pagination)
+    return await call.answer_list("trials", id_page.ids, show_page, pagination=id_page.span.pagination)
 
 
 async def show(call: UserCall, records: Sequence[Trial], of: State | None = None) -> list[dict[str, Any]]:
