@@ -25,6 +25,7 @@ BROKER_AWAY = "broker_away"
 DATABASE_FAILS = "database_fails"
 DECISIONS_PARKED = "decisions_parked"
 REBUILDING = "rebuilding"
+REBUILD_REFUSED = "rebuild_refused"
 EVENT_FAILS = "event_fails"
 DECISIONS_STAND_STILL = "decisions_stand_still"
 DISK_LOW = "disk_low"
@@ -96,6 +97,10 @@ KINDS: dict[str, ConditionKind] = {
         "Wait: an administrator asked for it. It decides nothing until it has folded the whole log, and "
         "nothing is lost.",
         serves_requests=False,
+    ),
+    REBUILD_REFUSED: ConditionKind(
+        "Do what the line says, then ask again: det master rebuild, or Rebuild on the Health page. "
+        "Everything else continues."
     ),
     EVENT_FAILS: ConditionKind(
         "This is a bug: please report it with the event.failed lines of its output. Run a version that can "

@@ -81,7 +81,9 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
         if service.restore is not None:
             journal = log_with_archive(stream, settings)
             owner = service.rules.owner
-            if await service.restore(Restoration(owner, settings, database, journal, watch)):
+            if await service.restore(
+                Restoration(owner, settings, database, journal, watch, _snapshot(service))
+            ):
                 # Again, because the database now says which log it belongs to.
                 stream = await _open_log(service, settings, connection, database)
         replica = uuid.uuid4().hex[:8]

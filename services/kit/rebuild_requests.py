@@ -2,6 +2,50 @@
 
 from __future__ import annotations
 
+import sqlalchemy as sa
+
+from services.kit.database import SNAPSHOTS, upsert
+
+BEGUN = "rebuild begun"
+"""Kind of the row whose position is that of the request in CONTROL for which everything was last deleted or
+replaced. Shared by all fold versions."""
+DUE = "rebuild due"
+"""Kind of the row whose position is that of the newest saved request."""
+
+
+class RebuildRows:
+    """What an owner's database says about requests, by their positions in CONTROL; 0 means none."""
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+
+    def served(self, connection: sa.Connection) -> int:
+        """Return the newest request that was served."""
+        return self._position(connection, BEGUN)
+
+    def mark_served(self, connection: sa.Connection, request: int) -> None:
+        """Note that a request is served."""
+        self._set_position(connection, BEGUN, request)
+
+    def due(self, connection: sa.Connection) -> int:
+        """Return the saved request that is not served yet."""
+        request = self._position(connection, DUE)
+        return request if request > self.served(connection) else 0
+
+    def mark_due(self, connection: sa.Connection, request: int) -> None:
+        """Save a request, if there is one, together with the position behind it: it is not read again."""
+        if request:
+            self._set_position(connection, DUE, request)
+
+    def _position(self, connection: sa.Connection, kind: str) -> int:
+        c = SNAPSHOTS.c
+        query = sa.select(c.position).where(c.owner == self._owner, c.kind == kind, c.id == "")
+        return connection.execute(query).scalar() or 0
+
+    def _set_position(self, connection: sa.Connection, kind: str, position: int) -> None:
+        row = {"owner": self._owner, "kind": kind, "id": "", "body": b"null", "root": None, "away": 0}
+        upsert(connection, SNAPSHOTS, [row | {"position": position}])
+
 
 class RebuildRequests:
     """Tracks which request is to be served next. Positions are those of requests in CONTROL; 0 means none."""

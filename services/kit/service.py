@@ -17,6 +17,7 @@ from services.kit.rules import Rules, record_decoders
 from services.kit.saver import Projection
 from services.kit.self_watch import SelfWatch
 from services.kit.settings import ServiceSettings, field_types
+from services.kit.snapshot import Snapshot
 from services.kit.snapshot_store import DatabaseSaver
 from services.kit.unsaved import BACKLOG_LIMIT
 
@@ -30,6 +31,7 @@ class Restoration:
     database: Database
     journal: Log
     watch: SelfWatch
+    snapshot: Snapshot
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,8 @@ class Service:
     offloaded_queries: Mapping[type, Job] = field(default_factory=dict)
     """Slow queries that need no state; each is answered in another process."""
     restore: Callable[[Restoration], Awaitable[bool]] | None = None
-    """Fills an empty database from elsewhere than the log, before that is read; returns whether it did."""
+    """Fills a database that is empty, or is to be rebuilt, from elsewhere than the log, before that is read;
+    returns whether it did."""
     background_tasks: Callable[[Parts], Awaitable[None]] | None = None
     """Coroutine run beside the runner for the life of the service: HTTP, heartbeats."""
     always_saves: bool = False
@@ -78,6 +81,7 @@ class Service:
             projection=self.projection,
             projected=self.projected,
             clear_projection=self.clear_projection,
+            rebuilt_at_start=self.restore is not None,
             backlog_limit=self.backlog_limit,
             roots=rules.roots,
             **options,

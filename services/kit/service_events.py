@@ -11,7 +11,13 @@ from det_contracts import subjects
 from det_contracts.envelope import Recorded
 from det_contracts.events import Decision
 from det_contracts.events.archive import SegmentSealed
-from det_contracts.events.gateway import DecisionsRetried, EventSkipped, LoggingSet, RebuildAsked
+from det_contracts.events.gateway import (
+    DecisionsRetried,
+    EventSkipped,
+    LoggingSet,
+    RebuildAsked,
+    RebuildFromCopyAsked,
+)
 from services.kit.decider import Decider
 from services.kit.rules import Rules
 from services.kit.saver import Saver
@@ -74,6 +80,7 @@ _HEED: dict[type, Callable[[ServiceEvents, Recorded, Mapping[str, int]], None]] 
     DecisionsRetried: ServiceEvents._on_decisions_retried,
     EventSkipped: ServiceEvents._on_event_skipped,
     RebuildAsked: ServiceEvents._on_rebuild_asked,
+    RebuildFromCopyAsked: ServiceEvents._on_rebuild_asked,
     LoggingSet: ServiceEvents._on_logging_set,
 }
 KINDS = frozenset(_HEED)

@@ -26,16 +26,14 @@ from services.kit.database import (
     upsert,
 )
 from services.kit.log import Mark
+from services.kit.rebuild_requests import BEGUN, DUE, RebuildRows
 from services.kit.rules import Key, record_decoders, record_types
 
 MARKS_KIND = "log marks"
 """Kind of the snapshot rows that identify the log, shared by all fold versions. They hold no records."""
 DELETION_KIND = "records dropped"
 """Kind of the row whose position says when a record with a root was last deleted for good."""
-BEGUN = "rebuild begun"
-"""Kind of the row whose position is that of the request in CONTROL for which everything was last deleted, to
-be rebuilt from the log. Shared by all fold versions."""
-KINDS_WITHOUT_RECORDS = (MARKS_KIND, DELETION_KIND, BEGUN)
+KINDS_WITHOUT_RECORDS = (MARKS_KIND, DELETION_KIND, BEGUN, DUE)
 
 
 @dataclass
@@ -90,6 +88,7 @@ class Snapshot:
         Rows of version 1 carry the owner's bare name.
         """
         self.owner = owner
+        self.rebuild_rows = RebuildRows(owner)
         self.fold_version = fold_version
         self._row_owner = _row_owner(owner, fold_version)
         self._state = state
@@ -205,7 +204,7 @@ class Snapshot:
 
     def rebuilt_for(self, connection: sa.Connection) -> int:
         """Return the position of the request for which the database was last emptied; 0 if never."""
-        return self._position(connection, self.owner, BEGUN)
+        return self.rebuild_rows.served(connection)
 
     def _in_roots(self, roots: list[str]) -> sa.ColumnElement[bool]:
         return sa.and_(SNAPSHOTS.c.owner == self._row_owner, SNAPSHOTS.c.root.in_(roots))
@@ -287,7 +286,7 @@ class Snapshot:
             # served.
             if self.rebuilt_for(connection) >= request:
                 return False
-            upsert(connection, SNAPSHOTS, [_row(self.owner, BEGUN, "", None, position=request)])
+            self.rebuild_rows.mark_served(connection, request)
         for version in (self.fold_version, *self.other_fold_versions(connection)):
             self._delete_version(connection, version)
         return True

@@ -55,6 +55,7 @@ class DatabaseSaver:
         projection: Projection | None = None,
         projected: frozenset[type] | None = None,
         clear_projection: Callable[[sa.Connection], None] | None = None,
+        rebuilt_at_start: bool = False,
         is_leader: Callable[[], bool] = lambda: True,
         backlog_limit: int = BACKLOG_LIMIT,
         measures: Measures | None = None,
@@ -64,31 +65,25 @@ class DatabaseSaver:
         """Create a saver; `run` does the saving.
 
         `marks` returns, per stream, a message that identifies the log. For `fold_version` and `roots`, see
-        `Rules`; for `projected` and `clear_projection`, see `Service`.
+        `Rules`; for `projected`, `clear_projection` and `restore` (`rebuilt_at_start`), see `Service`.
         """
-        self._measures = measures or Measures(owner)
-        self._marks = marks
-        self._database = database
+        self._measures, self._marks = measures or Measures(owner), marks
         self._snapshot = Snapshot(owner, state, fold_version)
         self._projection, self._projected = projection, projected
-        self._clear_projection = clear_projection
-        self._is_leader = is_leader
-        self._backlog_limit = backlog_limit
+        self._clear_projection, self._rebuilt_at_start = clear_projection, rebuilt_at_start
+        self._database, self._is_leader, self._backlog_limit = database, is_leader, backlog_limit
         self._has_deleted_old = self._overtaken = False
         self.rebuilds = RebuildRequests()
         self._ends = False
         """Whether what is in the database is no longer what was loaded from it."""
         self.roots = roots
-        self._unsaved = Unsaved()
-        self.portions = SavedPortions()
+        self._unsaved, self.portions = Unsaved(), SavedPortions()
         self._rootless_keys: list[Key] = []
         """Database records without the root they belong to, saved by a release that had no roots."""
         self._state: Any = None
         self.saved_positions: dict[str, int] = {}
         """Per stream, the position up to which everything is in the database."""
-        self._has_unsaved = asyncio.Event()
-        self._save_now = asyncio.Event()
-        self._has_capacity = asyncio.Event()
+        self._has_unsaved, self._save_now, self._has_capacity = (asyncio.Event() for _ in range(3))
         self.folded_position = AwaitablePosition()
         """Position up to which CONTROL is folded, also while listeners are called."""
         self._waiting_readers = 0
@@ -110,10 +105,11 @@ class DatabaseSaver:
     async def load(self) -> tuple[Any, dict[str, int]]:
         if self._clear_projection is not None:
             await self._database.write(self._reset_after_other_versions)
-        state, positions, strays, rebuilt_for = await self._load_with_retry()
+        state, positions, strays, rebuilt_for, due = await self._load_with_retry()
         if self.portions.folded and rebuilt_for != self.rebuilds.rebuilt_for:
             raise StartAgain("the database was emptied meanwhile")
         self.rebuilds.rebuilt_for, self._ends, self._overtaken = rebuilt_for, False, False
+        self.rebuilds.request(due)
         self._state = state
         self.saved_positions = dict(positions)
         self._unsaved = Unsaved()
@@ -155,11 +151,12 @@ class DatabaseSaver:
             self.roots.index(state, away)
         return strays
 
-    async def _load_with_retry(self) -> tuple[Any, dict[str, int], list[Key], int]:
-        def work(connection: sa.Connection) -> tuple[Any, dict[str, int], list[Key], int]:
+    async def _load_with_retry(self) -> tuple[Any, dict[str, int], list[Key], int, int]:
+        def work(connection: sa.Connection) -> tuple[Any, dict[str, int], list[Key], int, int]:
             state, positions = self._snapshot.load(connection)
             strays = self._load_rootless(connection, state)
-            return state, positions, strays, self._snapshot.rebuilt_for(connection)
+            rows = self._snapshot.rebuild_rows
+            return state, positions, strays, rows.served(connection), rows.due(connection)
 
         while True:
             try:
@@ -210,6 +207,8 @@ class DatabaseSaver:
 
     async def _start_rebuild(self, request: int) -> None:
         """Delete everything, and end this process: it starts as with a lost database."""
+        if self._rebuilt_at_start:
+            raise StartAgain(f"the database is to be rebuilt, as event {request} of CONTROL asks for")
 
         def work(connection: sa.Connection) -> None:
             if self._snapshot.delete_all(connection, request) and self._clear_projection is not None:
@@ -343,7 +342,7 @@ class DatabaseSaver:
         records, roots = unsaved.record_values(), unsaved.record_roots()
         paged = self.roots.root_lookups if self.roots is not None else {}
         dropped = any(record is None and key[0] in paged for key, record in records.items())
-        marks = dict(self._marks())
+        marks, request = dict(self._marks()), self.rebuilds.due
 
         def work(connection: sa.Connection) -> bool:
             stored = self._snapshot.positions(connection, for_update=True)
@@ -353,6 +352,7 @@ class DatabaseSaver:
                 connection, records, positions, marks, roots, unsaved.evicted, dropped=dropped
             ):
                 return False
+            self._snapshot.rebuild_rows.mark_due(connection, request)
             if not self._has_deleted_old:
                 self._snapshot.delete_older(connection)
             if self._projection is not None:

@@ -19,7 +19,7 @@ from services.kit.settings import BadSettings, load
 from services.metrics.answers import ANSWERS
 from services.metrics.commands import COMMANDS
 from services.metrics.copies.keeping import keep_copies
-from services.metrics.copies.restoring import restore_copy
+from services.metrics.copies.rebuilding import restore_or_rebuild
 from services.metrics.domain import State, evolve
 from services.metrics.domain.roots import ROOTS
 from services.metrics.logs.reading import read_logs
@@ -95,7 +95,7 @@ def service_of(settings: MetricsSettings) -> Service:
         projection=project,
         projected=PROJECTED,
         read_model_queries=READS,
-        restore=restore_copy,
+        restore=restore_or_rebuild,
         background_tasks=_run_background_tasks,
         # One message may hold thousands of reports, each with a row of its own.
         backlog_limit=500,

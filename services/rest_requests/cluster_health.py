@@ -64,6 +64,10 @@ class ClusterHealth:
         """Services whose database is being rebuilt, each with how far that is."""
         return {trouble.program: trouble.message for trouble in self._troubles(names.REBUILDING)}
 
+    def refused_rebuilds(self) -> dict[str, str]:
+        """Services that refused to rebuild their database since they started, each with the reason."""
+        return {trouble.program: trouble.detail for trouble in self._troubles(names.REBUILD_REFUSED)}
+
     def _troubles(self, *conditions: str) -> list[Trouble]:
         """Every problem in the cluster once, or those with one of some conditions."""
         troubles = deduplicate([*self._conditions.current(), *self._signs.current()])

@@ -357,6 +357,9 @@ DESCRIBERS: dict[type, Describer] = {
     gateway.RolesSet: lambda e, names: f"{names.holder(e.holder)} holds {_grants(e.grants)}",
     gateway.PoolBound: lambda e, _: _bound(e),
     gateway.DecisionsRetried: lambda e, _: f"the {e.owner} was to retry its parked records",
+    gateway.RebuildFromCopyAsked: lambda e, _: (
+        f"the database of the {e.owner} was to be filled from its copy"
+    ),
     gateway.RebuildAsked: lambda e, _: f"the database of the {e.owner} was to be rebuilt from the log",
     gateway.EventSkipped: lambda e, _: (
         f"the {e.owner} is to skip event {e.position} of {e.stream}, which it cannot process: {e.error}"

@@ -12,8 +12,10 @@ from det_contracts.events.gateway import (
     EventSkipped,
     LoggingSet,
     RebuildAsked,
+    RebuildFromCopyAsked,
     SkippedEvent,
 )
+from det_contracts.events.metrics import DatabaseCopied
 from services.kit import conditions
 from services.kit.conditions import Trouble
 from services.kit.log import Draft
@@ -201,6 +203,7 @@ def test_an_administrator_has_a_database_rebuilt_and_sees_how_far_it_is(gateway)
     assert (stated.owner, stated.reason) == ("searcher", "asked for by admin")
     refusal = gateway.refused(400, "POST", path, {"program": "metrics"})
     assert "reports and log lines that are no longer in the broker" in refusal
+    assert "STEADFAST_METRICS_STORE" in refusal
     refusal = gateway.refused(400, "POST", path, {"program": "worker vm"})
     assert "'worker vm' has no database; give one of checkpoints, gateway, scheduler, " in refusal
     rebuilding = msgspec.structs.replace(STANDS, condition="rebuilding", about="", message="event 7 of 41")
@@ -208,6 +211,32 @@ def test_an_administrator_has_a_database_rebuilt_and_sees_how_far_it_is(gateway)
     programs = {row["program"]: row["progress"] for row in gateway.get(path)["programs"]}
     assert "metrics" not in programs
     assert (programs["searcher"], programs["scheduler"]) == ("event 7 of 41", "")
+
+
+def test_a_metrics_database_that_was_copied_is_rebuilt_and_a_refusal_says_why(gateway):
+    path = "/api/v1/master/rebuild"
+    gateway.log_in("admin")
+    for owner in ("metrics", "metrics-2"):
+        gateway.refused(400, "POST", path, {"program": owner})
+    gateway.apply(
+        DatabaseCopied(owner="metrics", copy="ab", before="", through={}, size=1, reason="it had changed")
+    )
+    gateway.post(path, {"program": "metrics"})
+    (stated,) = gateway.events_of(RebuildFromCopyAsked)
+    assert (stated.owner, stated.reason) == ("metrics", "asked for by admin")
+    assert "metrics-2" in gateway.refused(400, "POST", path, {"program": "metrics-2"})
+    refused = msgspec.structs.replace(
+        STANDS,
+        condition="rebuild_refused",
+        about="",
+        message="its database was not rebuilt",
+        detail="page ab",
+    )
+    gateway.signs.record("health.sign.metrics.r1", msgspec.json.encode([refused]))
+    programs = {row["program"]: row for row in gateway.get(path)["programs"]}
+    assert programs["metrics"] == {"program": "metrics", "progress": "", "refused": "page ab"}
+    assert programs["searcher"]["refused"] == ""
+    assert "metrics-2" not in programs
 
 
 @pytest.mark.parametrize(

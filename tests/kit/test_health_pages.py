@@ -111,7 +111,7 @@ def test_readiness_of_the_gateway_does_not_depend_on_broker_or_services():
     assert {name for name, kind in KINDS.items() if kind.serves_requests} == {
         names.BROKER_AWAY, names.NOBODY_LEADS, names.REPLICA_BEHIND, names.STREAM_REFUSES,
         names.DECISIONS_PARKED, names.DECISIONS_STAND_STILL, names.DISK_LOW, names.ARCHIVE_FAILS,
-        names.COPY_FAILS, names.ENGINE_AWAY,
+        names.COPY_FAILS, names.ENGINE_AWAY, names.REBUILD_REFUSED,
     }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from det_contracts.events import gateway
 from services.kit.database import METADATA, SNAPSHOTS, Database
 from services.kit.log_memory import MemoryLog
 from services.kit.process import START_AGAIN, StartAgain, flatten_errors
+from services.kit.rebuild_requests import RebuildRows
 from services.kit.runner import Runner
 from services.kit.snapshot_store import DatabaseSaver
 from tests.fixtures.waiting import until
@@ -43,9 +44,11 @@ class Service:
 
     def __init__(self, database):
         self.log, self.database = MemoryLog(), database
+        self.rebuilt_at_start = False
 
     def saver(self, is_leader=lambda: True, tables=True):
         more = {"projection": project, "clear_projection": empty} if tables else {}
+        more["rebuilt_at_start"] = self.rebuilt_at_start
         return DatabaseSaver(self.database, "toy", State, is_leader=is_leader, **more)
 
     def run(self, is_leader=lambda: True, rules=RULES):
@@ -110,6 +113,46 @@ def test_the_database_is_rebuilt_once_and_equal_to_the_log(database):
         end = len(service.log.streams["CONTROL"])
         assert service.stored() == (right[0], list(range(1, end + 1)))
         await say(service.log, (1, 1.0))
+        assert await service.lived(service.settled) == ""
+
+    asyncio.run(work())
+
+
+def test_a_kill_after_the_request_was_saved_does_not_lose_it(database):
+    async def work():
+        service = Service(database)
+        await say(service.log, (1, 1.0))
+        await service.log.append(draft(ASKED, "ask"))
+        assert await service.lived(service.settled) == ""
+        await service.log.append(draft(ASKED, "again"))
+        # It is saved as if by a process that does nothing more.
+        service.rebuilt_at_start = True
+        assert "is to be rebuilt" in await service.lived(service.for_ever)
+        assert service.stored()[0] != []
+        service.rebuilt_at_start = False
+        assert "is rebuilt from the log" in await service.lived(service.for_ever)
+        assert service.stored() == ([], [])
+        assert await service.lived(service.settled) == ""
+
+    asyncio.run(work())
+
+
+def test_what_the_next_start_replaces_is_left_alone_and_asked_for_until_it_is_served(database):
+    async def work():
+        service = Service(database)
+        service.rebuilt_at_start = True
+        await say(service.log, (1, 1.0))
+        assert await service.lived(service.settled) == ""
+        await service.log.append(draft(gateway.RebuildFromCopyAsked(owner="toy", reason="test"), "ask"))
+        at = len(service.log.streams["CONTROL"])
+        for _ in range(2):
+            reason = await service.lived(service.for_ever)
+            assert reason == f"the database is to be rebuilt, as event {at} of CONTROL asks for"
+            assert service.stored()[0] != []
+        rows = RebuildRows("toy")
+        assert database.read_sync(rows.due) == at
+        with database.engine.begin() as connection:
+            rows.mark_served(connection, at)
         assert await service.lived(service.settled) == ""
 
     asyncio.run(work())

@@ -1,12 +1,16 @@
 """A metrics process copies its database to a bucket, and continues from there when all else is lost."""
 
 import asyncio
+import contextlib
+import sqlite3
+import uuid
 
 import msgspec
 import nats
 import pytest
 
-from det_contracts import subjects
+from det_contracts import codec, subjects
+from det_contracts.events.gateway import RebuildFromCopyAsked
 from det_contracts.queries import LogPage, Reports, TrialSummaries
 from services.kit.bus import BusClient
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
@@ -77,6 +81,72 @@ def test_what_is_lost_is_restored_from_the_bucket(broker, credentials, tmp_path,
         await client.close()
 
     database = f"sqlite:///{tmp_path}/metrics.db"
+    asyncio.run(work())
+
+
+def test_a_rebuild_that_is_asked_for_continues_from_the_copy(broker, credentials, tmp_path):
+    """What a database says otherwise than the streams is right again, and a damaged copy changes nothing."""
+    stored = {
+        "STEADFAST_METRICS_STORE": str(tmp_path / "copies"),
+        "STEADFAST_METRICS_COPY_HOURS": str(SECONDS),
+        "STEADFAST_METRICS_COPY_KEEP_DAYS": "0",
+    }
+    path = tmp_path / "metrics.db"
+
+    async def work():
+        client = await nats.connect(broker.url, user_credentials=str(credentials))
+        await ensure_streams(client.jetstream())
+        journal, bus_client = JetStreamLog(client, {}), BusClient(client)
+
+        async def tell(first, last):
+            for number in range(first, last):
+                batch = reports(
+                    training([number], loss=[1 / number]), validation([number], loss=[0.5]), number=number
+                )
+                await client.jetstream().publish(subjects.reports(1), msgspec.json.encode(batch))
+                text = lines(f"line {number}", offset=number - 1)
+                await client.jetstream().publish(subjects.logs("1.a"), msgspec.json.encode(text))
+
+        async def answers(count):
+            await eventually(lambda: is_folded(bus_client, count))
+            return [await answer_to(bus_client, query) for query in QUERIES]
+
+        async def ask():
+            request = RebuildFromCopyAsked(owner="metrics", reason="asked for by admin")
+            id = uuid.uuid4().hex
+            body = codec.encode(request, id=id, actor="gateway", at=1.0)
+            await client.jetstream().publish(codec.subject_of(request), body, headers={"Nats-Msg-Id": id})
+            await asyncio.to_thread(metrics.process.wait, 200)
+            metrics.start()
+
+        await tell(1, 40)
+        metrics = Metrics(broker.url, credentials, f"sqlite:///{path}", tmp_path / "logs", **stored)
+        await answers(39)
+        await eventually(lambda: is_copied(journal))
+        # From here on there is no newer copy.
+        metrics.kill()
+        metrics._environment["STEADFAST_METRICS_COPY_HOURS"] = "1000"
+        metrics.start()
+        await tell(40, 45)
+        before = await answers(44)
+        metrics.kill()
+        with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+            assert connection.execute("DELETE FROM summaries").rowcount
+            assert connection.execute("DELETE FROM log_chunks").rowcount
+        metrics.start()
+        assert [await answer_to(bus_client, query) for query in QUERIES] != before
+        await ask()
+        assert await answers(44) == before
+        assert "database.rebuilt" in metrics.output()
+        (pages,) = [folder for folder in (tmp_path / "copies").rglob("*") if folder.is_file()][:1]
+        pages.write_bytes(b"damaged")
+        await ask()
+        assert await answers(44) == before
+        assert "rebuild.refused" in metrics.output()
+        assert pages.name in metrics.output()
+        metrics.kill()
+        await client.close()
+
     asyncio.run(work())
 
 

@@ -23,11 +23,13 @@ from services.kit.self_watch import SelfWatch
 from services.kit.service import Restoration
 from services.kit.service_subjects import published_by
 from services.kit.settings import BadSettings, ServiceSettings
+from services.kit.snapshot import Snapshot
 from services.metrics.copies import pages, restoring
 from services.metrics.copies.copier import Copier, newest_copy
 from services.metrics.copies.keeping import keep_copies
 from services.metrics.copies.restoring import restore, restore_copy
 from services.metrics.copies.store import BadCopy, CopyStore, store_of
+from services.metrics.domain import State
 from services.metrics.reports import chunks
 from services.metrics.settings import MetricsSettings
 from tests.fixtures.databases import POSTGRESQL_IN_FULL, open_sqlite
@@ -417,11 +419,12 @@ class Beginning:
             place.tables.database,
             place.log,
             SelfWatch(OWNER, ServiceSettings(), Measures(OWNER)),
+            Snapshot(OWNER, State),
         )
 
-    def troubles(self):
+    def troubles(self, condition=COPY_FAILS):
         current = self.restoration.watch.conditions.current()
-        return [trouble.detail for trouble in current if trouble.condition == COPY_FAILS]
+        return [trouble.detail for trouble in current if trouble.condition == condition]
 
 
 async def located(place):

@@ -45,6 +45,7 @@ class Administration:
             )
         )  # fmt: skip
         ask(RebuildDatabase(owner="searcher", user="admin"))
+        ask(RebuildDatabase(owner="metrics", user="admin"))
         ask(SetLogging(level="info", color=False, user="admin"))
         ask(commands.SetAuthz(mode="basic"))
         ask(commands.SetWorkspace(workspace_id=space, pinned=True, user="admin"))

@@ -126,13 +126,20 @@ def rebuild(session: Session, args: argparse.Namespace) -> None:
     """Make a service rebuild its database from the log, or list what can be rebuilt."""
     if args.program is None:
         programs = session.get("/api/v1/master/rebuild")["programs"]
-        output.table(
-            ("Service", "Rebuild"), [(program["program"], program["progress"] or "-") for program in programs]
-        )
+        rows = []
+        for program in programs:
+            refused = f"refused: {program['refused']}" if program.get("refused") else "-"
+            rows.append((program["program"], program["progress"] or refused))
+        output.table(("Service", "Rebuild"), rows)
         return
+    way = (
+        "fills its database again from the newest copy"
+        if args.program.startswith("metrics")
+        else "starts again with an empty database and folds the whole log"
+    )
     question = (
-        f"The {args.program} starts again with an empty database and folds the whole log. Until it is done, "
-        "it decides and answers nothing; scripts keep training. Rebuild it?"
+        f"The {args.program} {way}. Until it is done, it decides and answers nothing; scripts keep training. "
+        "Rebuild it?"
     )
     if not args.yes and not output.confirm(question):
         return

@@ -30,6 +30,8 @@ BY_CONTENT = (
     *(reports.PARTITIONS, logs.TASKS),
 )
 """Tables whose rows are read for each copy."""
+TABLES = (*BY_CONTENT, logs.CHUNKS, reports.CHUNKS, reports.COLUMNS)
+"""All tables."""
 _encode = msgspec.msgpack.Encoder().encode
 _cell_bytes = (str, bytes)
 

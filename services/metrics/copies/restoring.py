@@ -19,7 +19,7 @@ from services.kit.log import Log
 from services.kit.migrate import MIGRATION_LOCK, recreate, schema_of, upgrade
 from services.kit.service import Restoration
 from services.metrics.copies.copier import newest_copy
-from services.metrics.copies.pages import Rows
+from services.metrics.copies.pages import TABLES, Rows
 from services.metrics.copies.store import BadCopy, CopyStore, Manifest, check_store, store_of
 from services.metrics.settings import MetricsSettings
 
@@ -72,15 +72,11 @@ async def restore(database: Database, store: CopyStore, fact: DatabaseCopied) ->
     """
 
     def work(connection: sa.Connection) -> bool:
-        if connection.dialect.name == "postgresql":
-            connection.execute(MIGRATION_LOCK)
-        else:
-            # Takes SQLite's lock for writing before looking.
-            connection.execute(sa.update(POSITIONS).values(position=POSITIONS.c.position).where(sa.false()))
+        lock(connection)
         if not is_empty(connection):
             return False
         manifest = store.manifest(fact.copy, fact.owner)
-        _load(connection, store, manifest)
+        load_copy(connection, store, manifest)
         return True
 
     restored = await database.write(work)
@@ -94,12 +90,25 @@ def is_empty(connection: sa.Connection) -> bool:
     return not any(connection.execute(sa.select(table).limit(1)).first() for table in (POSITIONS, SNAPSHOTS))
 
 
-def _load(connection: sa.Connection, store: CopyStore, manifest: Manifest) -> None:
+def lock(connection: sa.Connection) -> None:
+    """Wait for other processes that fill or migrate the database."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(MIGRATION_LOCK)
+    else:
+        # Takes SQLite's lock for writing before looking.
+        connection.execute(sa.update(POSITIONS).values(position=POSITIONS.c.position).where(sa.false()))
+
+
+def load_copy(connection: sa.Connection, store: CopyStore, manifest: Manifest) -> None:
+    """Replace what a database holds by a copy. Raises `BadCopy`, and OSError if the store fails."""
     current = schema_of(connection)
     # What an earlier release stored is written into its tables, and migrated with them.
     is_older = manifest.schema < current
     if is_older:
         recreate(connection, MIGRATIONS, manifest.schema)
+    else:
+        for table in TABLES:
+            connection.execute(sa.delete(table))
     columns = _columns(connection)
     for page in manifest.pages:
         for rows in store.page(page.key):
@@ -135,14 +144,22 @@ def _warn_unused(fact: DatabaseCopied) -> None:
 
 
 async def _compare(journal: Log, fact: DatabaseCopied) -> None:
-    """Compare a copy with the streams: say what they dropped before it was copied.
+    """Say what the streams dropped before it was copied. Raises `BadCopy`."""
+    for stream, (first, position) in (await dropped_messages(journal, fact)).items():
+        advice = f"{stream} begins at {first}, the copy ends at {position}: what is between them is lost"
+        log.warning("copy.too_old", stream=stream, messages=first - 1 - position, advice=advice)
+
+
+async def dropped_messages(journal: Log, fact: DatabaseCopied) -> dict[str, tuple[int, int]]:
+    """The streams that dropped messages before a copy had them: where they begin, and where the copy ends.
 
     Raises `BadCopy` if a stream ends before the copy: it is not the one that was copied.
     """
+    dropped = {}
     for stream, position in fact.through.items():
         first, last = await journal.bounds(stream)
         if last < position:
             raise BadCopy(f"{stream} ends at position {last}, but the copy was taken at {position}")
         if first - 1 > position:
-            advice = f"{stream} begins at {first}, the copy ends at {position}: what is between them is lost"
-            log.warning("copy.too_old", stream=stream, messages=first - 1 - position, advice=advice)
+            dropped[stream] = first, position
+    return dropped

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from det_contracts.administration import RebuildDatabase
 from det_contracts.commands import OWNER_OF
-from det_contracts.events.gateway import RebuildAsked
+from det_contracts.events.gateway import RebuildAsked, RebuildFromCopyAsked
 from det_contracts.metrics_shards import FURTHER_SHARDS, OWNER
-from det_contracts.problems import failed_precondition, invalid
+from det_contracts.problems import invalid
 from services.kit.rules import Call, Result
 from services.people.domain.state import People
 
@@ -16,12 +16,11 @@ REBUILT = tuple(sorted(set(OWNER_OF.values()) - set(METRICS)))
 
 
 def rebuild_database(state: People, command: RebuildDatabase, call: Call) -> Result:
-    """Record that an owner's database is to be rebuilt. Raises `Refused` if it cannot be."""
+    """Record that an owner's database is to be rebuilt. Raises `Refused` if there is no such database."""
+    reason = f"asked for by {command.user}"
+    # Metrics knows where its copies lie, and refuses by itself what would lose something (decision 100).
     if command.owner in METRICS:
-        raise failed_precondition(
-            f"the database of {command.owner} cannot be rebuilt: it holds reports and log lines that are no "
-            "longer in the broker. Restore it from a backup instead"
-        )
+        return Result([RebuildFromCopyAsked(owner=command.owner, reason=reason)])
     if command.owner not in REBUILT:
         raise invalid(f"program: '{command.owner[:80]}' has no database; give one of {', '.join(REBUILT)}")
-    return Result([RebuildAsked(owner=command.owner, reason=f"asked for by {command.user}")])
+    return Result([RebuildAsked(owner=command.owner, reason=reason)])

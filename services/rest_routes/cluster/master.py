@@ -7,7 +7,9 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
+from det_contracts import codec
 from det_contracts.administration import LOG_LEVELS, RebuildDatabase, RetryDecisions, SetLogging, SkipEvent
+from det_contracts.events.metrics import DatabaseCopied
 from det_contracts.expconf import mask_secrets
 from det_contracts.metrics_shards import FURTHER_SHARDS
 from det_contracts.problems import failed_precondition, invalid, unavailable
@@ -17,7 +19,7 @@ from services.kit.archive.log import archive_status
 from services.kit.authz.roles import is_rbac
 from services.kit.cluster_monitor import OWNERS
 from services.kit.jetstream_feed import READ_ERRORS
-from services.people.commands.rebuilding import REBUILT
+from services.people.commands.rebuilding import METRICS, REBUILT
 from services.rest_requests.api_call import Anybody, Authenticated, UserCall
 from services.rest_requests.bodies import MasterConfigBody, RebuildBody, RetryBody, SkipBody
 from services.rest_requests.cluster_health import DOWN
@@ -191,15 +193,38 @@ async def skip_event(call: Authenticated, body: SkipBody) -> Response:
 @router.get("/master/rebuild", ("read_log", "cluster"))
 async def rebuilds(call: Authenticated) -> Response:
     """Which databases can be rebuilt from the log, and how far running rebuilds are (our addition)."""
-    progress = call.backend.health.rebuilding()
+    health = call.backend.health
+    progress, refused = health.rebuilding(), health.refused_rebuilds()
+    programs = sorted([*REBUILT, *[owner for owner in METRICS if await _is_copied(call, owner)]])
     return call.answer(
-        {"programs": [{"program": program, "progress": progress.get(program, "")} for program in REBUILT]}
+        {
+            "programs": [
+                {
+                    "program": program,
+                    "progress": progress.get(program, ""),
+                    "refused": refused.get(program, ""),
+                }
+                for program in programs
+            ]
+        }
     )
+
+
+async def _is_copied(call: UserCall, owner: str) -> bool:
+    """Whether the log names a copy of the database of a metrics process."""
+    fact = DatabaseCopied(owner=owner, copy="", before="", through={}, size=0, reason="")
+    return await call.backend.journal.last(codec.subject_of(fact)) is not None
 
 
 @router.post("/master/rebuild", ("administer_cluster", "cluster"))
 async def rebuild(call: Authenticated, body: RebuildBody) -> Response:
-    """Make a service rebuild its database from the log (our addition)."""
+    """Make a service rebuild its database from the log, or from its copy if it is metrics (our addition)."""
+    if body.program in METRICS and not await _is_copied(call, body.program):
+        raise failed_precondition(
+            f"the database of {body.program} cannot be rebuilt: it holds reports and log lines that are no "
+            "longer in the broker, and has no copy (STEADFAST_METRICS_STORE). Restore it from a backup "
+            "instead"
+        )
     await call.peers.command(RebuildDatabase(owner=body.program, user=call.user.username))
     return call.answer({})
 

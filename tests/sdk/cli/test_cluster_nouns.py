@@ -254,10 +254,15 @@ def test_a_database_is_rebuilt(master, det):
     assert "The searcher rebuilds its database" in det("master", "rebuild", "searcher", "--yes").out
     (call,) = master.calls_to("POST", "/api/v1/master/rebuild")
     assert call.json == {"program": "searcher"}
-    programs = [{"program": "gateway", "progress": ""}, {"program": "searcher", "progress": "event 7 of 41"}]
+    programs = [
+        {"program": "gateway", "progress": ""},
+        {"program": "metrics", "progress": "", "refused": "page ab is damaged"},
+        {"program": "searcher", "progress": "event 7 of 41", "refused": ""},
+    ]
     master.answer("GET", "/api/v1/master/rebuild", {"programs": programs})
     out = det("master", "rebuild").out
     assert "gateway  | -" in out
+    assert "metrics  | refused: page ab is damaged" in out
     assert "searcher | event 7 of 41" in out
 
 

@@ -1,4 +1,4 @@
-/** The databases that can be rebuilt from the log, and how far running rebuilds are. */
+/** The databases that can be rebuilt from the log or a copy, and how far running rebuilds are. */
 
 import { DatabaseBackup } from "lucide-react";
 
@@ -14,6 +14,8 @@ interface Rebuildable {
   program: string;
   /** How far the rebuild is; empty if none is running. */
   progress: string;
+  /** Why it refused to be rebuilt; empty if it did not. */
+  refused: string;
 }
 
 const COLUMNS: Column<Rebuildable>[] = [
@@ -25,14 +27,20 @@ const COLUMNS: Column<Rebuildable>[] = [
     cell: (rebuildable) => rebuildable.program,
     value: (rebuildable) => rebuildable.program,
   },
-  { id: "progress", head: "Rebuild", width: 420, wrap: true, cell: (rebuildable) => rebuildable.progress || "none under way" },
+  {
+    id: "progress",
+    head: "Rebuild",
+    width: 420,
+    wrap: true,
+    cell: (rebuildable) => rebuildable.progress || (rebuildable.refused ? `refused: ${rebuildable.refused}` : "none under way"),
+  },
 ];
 
 export function Databases() {
   const answer = useData<{ programs: Rebuildable[] }>("master/rebuild", ["cluster"], true);
   const rows = answer.data?.programs ?? [];
   return (
-    <Card title="Databases" more="each can be rebuilt from the log" flush>
+    <Card title="Databases" more="each can be rebuilt" flush>
       <Table
         name="Databases"
         rows={rows}
@@ -50,10 +58,12 @@ function Rebuild({ of }: { of: Rebuildable }) {
   const act = useAct();
   const rebuild = async () => {
     const itself = of.program === "gateway" ? " This page does not answer until then, either." : "";
+    const fromCopy = of.program.startsWith("metrics");
+    const way = fromCopy ? "fills its database again from the newest copy" : "starts again with an empty database and folds the whole log";
     const sure = await ask({
       title: `Rebuild the database of the ${of.program}?`,
       text:
-        `The ${of.program} starts again with an empty database and folds the whole log, which takes from seconds to minutes. ` +
+        `The ${of.program} ${way}, which takes from seconds to minutes. ` +
         `Until it is done, it decides and answers nothing. Scripts keep training, and nothing is lost.${itself}`,
       verb: "Rebuild",
     });

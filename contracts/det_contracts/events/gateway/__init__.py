@@ -24,6 +24,7 @@ from det_contracts.events.gateway.operations import (
     EventSkipped,
     LoggingSet,
     RebuildAsked,
+    RebuildFromCopyAsked,
     SkippedEvent,
 )
 from det_contracts.events.gateway.organization import (
@@ -75,6 +76,7 @@ __all__ = [
     "ProjectViewed",
     "QuotaSet",
     "RebuildAsked",
+    "RebuildFromCopyAsked",
     "RolesSet",
     "Served",
     "SessionClosed",

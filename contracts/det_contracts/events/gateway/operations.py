@@ -64,6 +64,20 @@ class RebuildAsked(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+@event("gateway.rebuild.from_copy_asked", key="owner")
+class RebuildFromCopyAsked(msgspec.Struct, frozen=True, kw_only=True):
+    """An administrator has the database of a metrics process filled again from its newest copy.
+
+    All replicas of that owner listen. The one that saves starts again, and fills the database before it reads
+    the log; it refuses where something would be lost. Earlier releases, which would empty the database, know
+    no such event. It changes no record.
+    """
+
+    owner: str
+    """For example `metrics`."""
+    reason: str
+
+
 @event("gateway.logging.set", key="part")
 class LoggingSet(msgspec.Struct, frozen=True, kw_only=True):
     """An administrator has the services print their own logs otherwise from now on.
