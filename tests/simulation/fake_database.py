@@ -78,10 +78,24 @@ def _by_key(item):
     return str(item[0])
 
 
+class NoRebuilds:
+    """Nobody asks for a rebuild in the simulation."""
+
+    def served(self, database):
+        return 0
+
+    def due(self, database):
+        return 0
+
+    def mark_due(self, database, request):
+        assert not request
+
+
 class FakeSnapshot:
     """`database.Snapshot` over a shelf: the same encoding, the same refusals."""
 
     def __init__(self, state):
+        self.rebuild_rows = NoRebuilds()
         self._state = state
         self._types, self._decoders = _codecs(state)
 
