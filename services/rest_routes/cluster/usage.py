@@ -9,6 +9,7 @@ from typing import Annotated
 import sqlalchemy as sa
 from starlette.responses import Response
 
+from det_contracts.problems import invalid
 from services.catalogue import runs, usage, usage_days
 from services.catalogue.domain import Allocation
 from services.rest_requests.api_call import Authenticated
