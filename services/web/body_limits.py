@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -12,6 +13,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from det_contracts.problems import Problem, invalid
 from services.web import errors
 from services.web.bodies import LIMIT_BYTES
+from services.web.tunnels import EXTENSION
+from services.web.unread import UnreadData
 
 PLAIN_LIMIT_BYTES = 4 << 20
 """Limit for any other request. Its contents become a log message and are parsed on the event loop."""
@@ -39,6 +42,10 @@ AMBIGUOUS = {b"content-length", b"transfer-encoding"}
 MAX_BODY_S = 1800.0
 """Maximum time in seconds for a whole body, however steadily it arrives: a large one occupies one of few
 places."""
+
+SMALL_BYTES = 64 << 10
+"""Bodies up to this size are not counted: a connection costs as much."""
+TOO_MANY_BODIES = "too many requests from this address are incomplete, and others came more steadily"
 
 
 Authenticate = Callable[[Scope], Awaitable[Problem | None]]
@@ -74,7 +81,11 @@ class BodyLimitsMiddleware:
             # Only large requests are authenticated here, before they are read; all others are by their
             # routes.
             if size <= ANONYMOUS_LIMIT_BYTES or (denial := await self._authenticate(scope)) is None:
-                await self._app(scope, _LimitedBody(receive, limit, scope, self._authenticate), send)
+                body = _LimitedBody(receive, limit, scope, self._authenticate)
+                try:
+                    await self._app(scope, body, send)
+                finally:
+                    body.forget()
                 return
             problem, status = denial, 401
         # Read the rest: a client that is still sending would see a broken pipe instead of the answer.
@@ -107,13 +118,24 @@ class ValueCounter:
         self._open = b'"' * (unescaped.count(b'"') % 2) + b"\\" * unescaped.endswith(b"\\")
 
 
+class _Connection(Protocol):
+    """What a body needs of the connection by which it arrives."""
+
+    address: str
+    bodies: UnreadData
+
+    def cut_off(self, why: str) -> None: ...
+
+
 class _LimitedBody:
-    """A body whose size was not announced, or announced wrongly."""
+    """A body whose size was not announced, or announced wrongly. It is counted while it is in memory."""
 
     def __init__(self, receive: Receive, limit: int, scope: Scope, authenticate: Authenticate) -> None:
         self._receive = receive
         self._authenticate = authenticate
         self._scope = scope
+        # None without a connection of ours, as in tests.
+        self._connection: _Connection | None = (scope.get("extensions") or {}).get(EXTENSION)
         self._is_authenticated = False
         self._limit = limit
         self._received_bytes = 0
@@ -126,6 +148,7 @@ class _LimitedBody:
         self._received_bytes += len(message.get("body", b""))
         if self._received_bytes > self._limit:
             raise HTTPException(413, _too_large(self._limit))
+        self._count()
         if self._most:
             self._values.feed(message.get("body", b""))
             if self._values.count > self._most:
@@ -136,6 +159,33 @@ class _LimitedBody:
                 raise HTTPException(401, denial.message)
             self._is_authenticated = True
         return message
+
+    @property
+    def address(self) -> str:
+        """The client's address; the bodies of one address are weighed together."""
+        return self._connection.address if self._connection is not None else ""
+
+    def unread_bytes(self) -> int:
+        """Number of bytes in memory."""
+        return self._received_bytes
+
+    def disconnect(self) -> None:
+        """End the request, whose client sends less steadily than others, for want of memory."""
+        if self._connection is not None:
+            self._connection.cut_off(TOO_MANY_BODIES)
+
+    def forget(self) -> None:
+        """Stop counting the body: its request is over."""
+        if self._connection is not None:
+            self._connection.bodies.forget(self)
+
+    def _count(self) -> None:
+        # Those without a limit on values go to a file or to a task, part by part.
+        if self._connection is None or not self._most or self._received_bytes <= SMALL_BYTES:
+            return
+        # Counted anew with each part, and so behind those of which nothing has come for longer.
+        self._connection.bodies.forget(self)
+        self._connection.bodies.waits(self)
 
     async def _next(self) -> Message:
         if self._is_complete:

@@ -2,7 +2,8 @@
 
 A client that sends its header or body too slowly, or does not read its answer, is cut off; a slow client that
 makes progress is not. The number of connections is limited in total and per address, and further ones get an
-error. The data waiting for clients is limited as well, see `unread`.
+error. The data waiting for clients is limited as well, and so are the bodies that are still arriving: see
+`unread`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from det_contracts.problems import Problem, unavailable
 from services.kit.process_metrics import Reading
 from services.web import errors
 from services.web.tunnels import EXTENSION, Streams
-from services.web.unread import UNREAD_BYTES, UnreadData
+from services.web.unread import BODY_BYTES, UNREAD_BYTES, UnreadData
 from services.web.upgrades import CHUNK, Headers, as_bytes
 
 POLL_EVERY_S = 5.0
@@ -38,13 +39,15 @@ RETRY_S = 10
 class Connections:
     """Counts the open connections."""
 
-    def __init__(self, most: int, each: int, unread: int = UNREAD_BYTES) -> None:
+    def __init__(self, most: int, each: int, unread: int = UNREAD_BYTES, bodies: int = BODY_BYTES) -> None:
         """Set the limits in total and per address.
 
-        `unread` is the limit in bytes of data waiting for all clients.
+        `unread` is the limit in bytes of data waiting for all clients, `bodies` that of the request bodies in
+        memory.
         """
         self._most, self._each = most, each
         self.unread = UnreadData(unread)
+        self.bodies = UnreadData(bodies)
         self.total = 0
         self._from: Counter[str] = Counter()
         self.cut = 0
@@ -70,6 +73,8 @@ class Connections:
         yield Reading("connections_cut", "Clients that were cut off as too slow", (), {(): self.cut})
         unread = "Bytes of responses that clients have not read yet"
         yield Reading("connections_unread_bytes", unread, (), {(): self.unread.total})
+        bodies = "Bytes of large request bodies in memory"
+        yield Reading("connections_body_bytes", bodies, (), {(): self.bodies.total})
 
     def remove(self, address: str) -> None:
         """Count a connection as ended."""
@@ -92,6 +97,7 @@ class HttpConnection(H11Protocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._connections = connections
+        self.bodies = connections.bodies
         self.address = ""
         self._check_timer: asyncio.TimerHandle | None = None
         self._header_since: float | None = None
@@ -209,6 +215,15 @@ class HttpConnection(H11Protocol):
         self._connections.cut += 1
         self.transport.abort()
 
+    def cut_off(self, why: str) -> None:
+        """Tell the client unless its answer has begun, and close the connection."""
+        self._connections.cut += 1
+        problem = Problem("unavailable", f"{why}; the connection is closed")
+        if self.cycle is None or self._is_idle() or not self.cycle.response_started:
+            self._send_error(problem)
+        self._abandon_request()
+        self.transport.close()
+
     def _is_idle(self) -> bool:
         return self.cycle is None or (self.cycle.response_complete and not self._is_body_arriving())
 
@@ -226,7 +241,7 @@ class HttpConnection(H11Protocol):
             self._check_answer()
         elif self._is_idle():
             if self._header_since is not None and self.loop.time() - self._header_since > HEADER_S:
-                self._cut_off("the header of the request did not arrive in time")
+                self.cut_off("the header of the request did not arrive in time")
         elif self.flow.write_paused:
             self._check_answer()
         # While the gateway itself does not read, the client is not to blame.
@@ -240,7 +255,7 @@ class HttpConnection(H11Protocol):
         if self.loop.time() - began < WINDOW_S:
             return
         if self._received - received < MIN_WINDOW_BYTES:
-            self._cut_off(f"less than {MIN_WINDOW_BYTES} bytes of the request came in {WINDOW_S:.0f} s")
+            self.cut_off(f"less than {MIN_WINDOW_BYTES} bytes of the request came in {WINDOW_S:.0f} s")
         else:
             self._start_window()
 
@@ -253,15 +268,6 @@ class HttpConnection(H11Protocol):
             self._start_window()
         elif self.loop.time() - began >= WINDOW_S:
             self.disconnect()
-
-    def _cut_off(self, why: str) -> None:
-        """Tell the client unless its answer has begun, and close the connection."""
-        self._connections.cut += 1
-        problem = Problem("unavailable", f"{why}; the connection is closed")
-        if self.cycle is None or self._is_idle() or not self.cycle.response_started:
-            self._send_error(problem)
-        self._abandon_request()
-        self.transport.close()
 
     def _abandon_request(self) -> None:
         """Tell the handler of the last request that it need not continue."""

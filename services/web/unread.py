@@ -1,7 +1,8 @@
-"""Limits the total size of answers that clients have not read yet.
+"""Limits the total size of what the gateway keeps in memory for slow clients.
 
 An answer is produced at once and read later, so a client that asks and does not read makes the gateway buffer
-its data. A client that makes progress is left alone, as long as there is room for such clients.
+its data. In the same way, a client that sends a body and does not finish it makes the gateway keep what has
+arrived. A client that makes progress is left alone, as long as there is room for such clients.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import Protocol
 
 UNREAD_BYTES = 256 << 20
 """Maximum for all answers together. A single answer is limited by the broker to a few MiB."""
+BODY_BYTES = 256 << 20
+"""Maximum for all request bodies in memory together."""
 
 
 class Client(Protocol):
@@ -28,7 +31,7 @@ class Client(Protocol):
 
 
 class UnreadData:
-    """Tracks unread data, and drops clients when there is too much of it."""
+    """Tracks what is kept for clients, and drops clients when it is too much."""
 
     def __init__(self, most: int = UNREAD_BYTES) -> None:
         """`most` is the limit in bytes. The only client of an address may exceed it."""

@@ -113,9 +113,9 @@ class Wire:
 class Server:
     """Connections without a network to an application that echoes how much it got."""
 
-    def __init__(self, app, most=100, each=100):
+    def __init__(self, app, most=100, each=100, **limits):
         self.clock = Clock(asyncio.get_running_loop())
-        self.connections = Connections(most, each)
+        self.connections = Connections(most, each, **limits)
         self._config = Config(app, lifespan="off", log_config=None, access_log=False, ws="none")
         self._config.load()
         self._state = ServerState()
