@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -147,6 +147,17 @@ async def _wait_until_or_disconnect(call: UserCall, fact: Fact, seconds: float) 
     if not waiting.cancelled():
         waiting.result()
     return disconnected.cancelled()
+
+
+async def while_connected(call: UserCall, items: Iterable[T]) -> AsyncIterator[T]:
+    """The items of a request, each of which causes a command, until the client has disconnected.
+
+    One request may name thousands, and who does not wait for the answer could send any number of requests.
+    """
+    for item in items:
+        if await call.request.is_disconnected():
+            return
+        yield item
 
 
 async def _disconnected(call: UserCall) -> None:

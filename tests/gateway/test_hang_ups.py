@@ -129,3 +129,35 @@ def test_who_hangs_up_at_any_await_leaves_nothing_and_freezes_nobody(busy, name,
     finally:
         busy.loop.set_task_factory(None)
     assert tried > 4
+
+
+MANY = {
+    f"{API}/experiments/kill": {"experimentIds": list(range(1, 1001))},
+    f"{API}/experiments/move": {"experimentIds": list(range(1, 1001)), "destinationProjectId": 1},
+    f"{API}/job-queues": {"updates": [{"jobId": f"experiment-{id}", "priority": 1} for id in range(1, 1001)]},
+}
+
+
+@pytest.mark.parametrize("path", MANY)
+def test_what_one_request_asks_for_a_thousand_times_ends_with_its_client(gateway, path):
+    received = iter([{"type": "http.request", "body": msgspec.json.encode(MANY[path]), "more_body": False}])
+
+    async def receive():
+        if (message := next(received, None)) is not None:
+            return message
+        if len(gateway.peers.commands) < 3:
+            await asyncio.get_running_loop().create_future()
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        await asyncio.sleep(0)
+
+    token = gateway.client.headers["Authorization"].encode()
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST",
+        "scheme": "http", "path": path, "raw_path": path.encode(), "query_string": b"", "root_path": "",
+        "headers": [(b"host", b"localhost"), (b"authorization", token)],
+        "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80),
+    }  # fmt: skip
+    gateway.run(gateway.app(scope, receive, send))
+    assert len(gateway.peers.commands) == 3

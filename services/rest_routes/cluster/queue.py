@@ -15,6 +15,7 @@ from services.catalogue.peers import Job
 from services.kit import paging
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.bodies import QueueUpdate, QueueUpdates
+from services.rest_requests.streaming import while_connected
 from services.rest_routes.cluster import forecast
 from services.rest_routes.present import agent, job, records
 from services.rest_routes.present.answers import page_schema, response_schema
@@ -160,7 +161,7 @@ async def preview(call: Authenticated, body: QueueUpdate) -> Response:
 async def update(call: Authenticated, body: QueueUpdates) -> Response:
     """Apply changes in order. Failures are reported together; the other changes stay (scheduling spec, 6)."""
     refusals = []
-    for queue_update in body.updates:
+    async for queue_update in while_connected(call, body.updates):
         try:
             await call.peers.command(_change(queue_update, call.user.username))
         except Refused as refusal:

@@ -21,6 +21,7 @@ from services.people import users
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.bodies import Bulk, BulkMove, ExperimentMove
 from services.rest_requests.body import request_schema
+from services.rest_requests.streaming import while_connected
 from services.rest_routes.experiments.experiments import show
 from services.rest_routes.present.experiment import present_config
 from services.web.query import enum_names
@@ -216,7 +217,7 @@ async def _command_all(
 ) -> Response:
     results = []
     # One after another: thousands of commands at once would keep those of others waiting.
-    for id in await _selected_ids(call, body):
+    async for id in while_connected(call, await _selected_ids(call, body)):
         try:
             if action == "delete":
                 _check_deletable(call, id)
