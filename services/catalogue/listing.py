@@ -13,6 +13,7 @@ from det_contracts.problems import invalid
 from services.catalogue import columns
 from services.catalogue.columns.column import sort_columns
 from services.catalogue.columns.experiments import label_text
+from services.catalogue.filter_text import check_length
 from services.catalogue.store import CHECKPOINTS, EXPERIMENTS, TRIALS
 from services.kit.paging import Span, Window, experiments_span, span
 
@@ -138,11 +139,14 @@ def checkpoint_page(
 def _conditions(criteria: ExperimentFilter) -> list[Column]:
     columns = EXPERIMENTS.c
     conditions: list[Column] = [
-        column.icontains(text, autoescape=True)
-        for column, text in ((columns.name, criteria.name), (columns.description, criteria.description))
+        column.icontains(check_length(field, text), autoescape=True)
+        for field, column, text in (
+            ("name", columns.name, criteria.name),
+            ("description", columns.description, criteria.description),
+        )
         if text
     ]
-    labels = dict.fromkeys(criteria.labels)
+    labels = dict.fromkeys(check_length("labels", label) for label in criteria.labels)
     if len(labels) > MAX_LABELS:
         raise invalid(f"labels: {len(labels)} are named, and {MAX_LABELS} at most are looked for at once")
     # The brackets of the JSON list are cut off and the quotes stay, so that `ab` is not found in the label

@@ -35,3 +35,27 @@ def test_a_text_that_is_too_long_is_refused_with_its_field(gateway, method, path
     assert "are taken" in message
     assert TITLE not in message
     assert len(gateway.journal.streams["CONTROL"]) == before
+
+
+LOOKED_FOR = [
+    ("GET", "/api/v1/experiments?name={text}", None, "name"),
+    ("GET", "/api/v1/experiments?description={text}", None, "description"),
+    ("GET", "/api/v1/experiments?labels={text}", None, "labels"),
+    ("GET", "/api/v1/master/audit?event={text}", None, "event"),
+    ("GET", "/api/v1/master/audit/export?event={text}", None, "event"),
+    ("POST", "/api/v1/experiments/archive", {"filters": {"name": 60_000 * "%"}}, "name"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "field"), LOOKED_FOR)
+def test_a_text_that_no_database_could_look_for_is_refused(gateway, method, path, body, field):
+    gateway.log_in("admin")
+    message = gateway.refused(400, method, path.format(text=60_000 * "x"), body)
+    assert f"{field} has 60,000 characters" in message
+
+
+@pytest.mark.parametrize("name", ["name", "description", "labels"])
+@pytest.mark.parametrize("character", ["%", "\\", "\U0001f600", "\x01"])
+def test_the_longest_text_that_is_taken_can_be_looked_for(gateway, name, character):
+    longest = {name: TITLE_CHARACTERS * character}
+    assert gateway.get("/api/v1/experiments", **longest)["experiments"] == []

@@ -12,6 +12,7 @@ from det_contracts.problems import invalid
 from services.catalogue import audit
 from services.catalogue.api_values import format_time
 from services.catalogue.audit import Filter
+from services.catalogue.filter_text import check_length
 from services.people import users
 from services.rest_requests.api_call import Authenticated, UserCall
 from services.rest_requests.streaming import Stream
@@ -85,7 +86,7 @@ def _filter(call: UserCall, query: AuditQuery) -> Filter:
     names = users.names_of(call.catalogue.state, query.users, query.user_ids)
     return Filter(
         users=tuple(names),
-        event=query.event,
+        event=check_length("event", query.event),
         about=query.about,
         since=query.since,
         until=query.until,
