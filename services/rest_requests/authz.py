@@ -7,8 +7,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from fastapi import Request
 
 from det_contracts import ids
+from det_contracts.problems import not_found
 from services.catalogue.domain import State
 from services.catalogue.rights import Directory, authorize
+from services.catalogue.visibility import Visibility
 from services.kit.authz import acting
 from services.kit.authz.access_check import AccessRequest, forbidden
 from services.kit.authz.needs import PARAMETER, Row
@@ -63,6 +65,8 @@ async def _check(request: Request, row: Row) -> None:
     id = _named_id(request, kind)
     request.state.access_checks = [AccessRequest(permission, kind, id)]
     authorize(call.catalogue.state, session, *request.state.access_checks)
+    if kind in IN_WORKSPACES and not Visibility(call.catalogue.state, session).includes_everything:
+        _check_exists(call.catalogue.state, kind, id)
     if permission == "speak" and session.allocation:
         _check_own_run(call.catalogue.state, session, kind, id)
 
@@ -93,6 +97,18 @@ _TABLES = {
 def _named_id(request: Request, kind: Kind) -> str | None:
     values = (request.path_params.get(name) for name in PARAMETER.get(kind, ()))
     return next((text for text in values if text is not None), None)
+
+
+IN_WORKSPACES: tuple[Kind, ...] = (
+    "workspace", "project", "experiment", "trial", "task", "page", "run", "checkpoint", "model",
+)  # fmt: skip
+"""Kinds of things that a workspace hides. A template is made under the name that its path has."""
+
+
+def _check_exists(state: State, kind: Kind, id: str | None) -> None:
+    """Refuse what is not there as what is hidden: the answer of the route would tell one from the other."""
+    if id is not None and Directory(state).target(kind, id) is None:
+        raise not_found("task" if kind == "page" else kind, id)
 
 
 def _check_own_run(state: State, session: tokens.Session, kind: Kind, id: str | None) -> None:
