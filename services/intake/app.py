@@ -12,6 +12,7 @@ from nats.aio.client import Client
 
 from det_contracts import subjects
 from det_contracts.events import Decision
+from services.intake.connection_guard import ConnectionGuard
 from services.intake.edge import Edge
 from services.intake.measures import IntakeMeasures
 from services.intake.relay import Relay
@@ -50,7 +51,11 @@ async def serve(settings: ServiceSettings, tracer: Tracer | None) -> None:
             readings=lambda: _readings(relay),
             # While CONTROL accepts nothing, a restart would not help.
             lag=lambda: {} if subjects.CONTROL in journal.refusals() else _lags(relay),
-            background=[raise_when_closed(outer), Edge(outer, whole, measures).run()],
+            background=[
+                raise_when_closed(outer),
+                Edge(outer, whole, measures).run(),
+                ConnectionGuard(context.connection, is_leader).run(),
+            ],
         )
 
     await stateless_host.serve(OWNER, settings, tracer, measures, join)

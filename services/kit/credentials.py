@@ -24,6 +24,7 @@ import nkeys
 from det_contracts import subjects
 from services.kit import base64url
 from services.kit.service_subjects import (
+    BROKER_SUBJECTS,
     OPERATOR,
     STORED_SUBJECTS,
     heard_by,
@@ -54,7 +55,7 @@ MAX_CONNECTIONS = 32_768
 """Connections to one broker, each about 50 KiB, unless the files that it may open are fewer."""
 SCRIPTS_PART, WORKERS_PART = 0.5, 0.25
 """Parts of all connections that scripts and workers may take, so that there are always some for services."""
-MULTI_REPLY_SUBJECTS = (f"{NEXT_ORDERS}.>",)
+MULTI_REPLY_SUBJECTS = (f"{NEXT_ORDERS}.>", BROKER_SUBJECTS["broker.facts"])
 """Services that send many replies to one request."""
 
 
@@ -119,7 +120,11 @@ class Authority:
         exported = [
             _export(_platform_subject(subject, edge)) for subject in (*SCRIPT_SUBJECTS, *WORKER_SUBJECTS)
         ]
-        platform = _account(signing_keys=[_public(self.signing_seed)], exports=exported)
+        imported = [
+            _import(local.replace("*", "$1"), subject, system) for local, subject in BROKER_SUBJECTS.items()
+        ]
+        platform = _account(signing_keys=[_public(self.signing_seed)], exports=exported, imports=imported)
+        offered = [_export(subject) for subject in BROKER_SUBJECTS.values()]
         accounts = {
             self.account: ("platform", platform),
             self.scripts: (
@@ -140,7 +145,7 @@ class Authority:
                     _scope("worker", self.worker_signing_seed, _worker_subjects),
                 ),
             ),
-            system: ("system", _account(_NO_STREAMS)),
+            system: ("system", _account(_NO_STREAMS, exports=offered)),
         }
         return {
             "operator": _token(
@@ -163,11 +168,7 @@ class Authority:
         self, imported: Iterable[str], edge: bool, connections: int, scope: dict[str, Any]
     ) -> dict[str, Any]:
         """Build an account without streams whose users reach only these platform services."""
-        imports = [
-            {"name": subject, "subject": outer, "account": self.account, "type": "service"}
-            | ({"local_subject": subject} if outer != subject else {})
-            for subject, outer in ((subject, _platform_subject(subject, edge)) for subject in imported)
-        ]
+        imports = [_import(subject, _platform_subject(subject, edge), self.account) for subject in imported]
         return _account(_NO_STREAMS | {"conn": connections}, signing_keys=[scope], imports=imports)
 
     def service(self, owner: str) -> str:
@@ -225,6 +226,11 @@ def _account(limits: dict[str, int] | None = None, **more: Any) -> dict[str, Any
 
 def _platform_subject(subject: str, edge: bool) -> str:
     return subjects.edge_subject(subject) if edge and subject in STORED_SUBJECTS else subject
+
+
+def _import(local: str, subject: str, account: str) -> dict[str, Any]:
+    renamed = {"local_subject": local} if local != subject else {}
+    return {"name": local, "subject": subject, "account": account, "type": "service"} | renamed
 
 
 def _export(subject: str) -> dict[str, Any]:

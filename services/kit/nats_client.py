@@ -156,11 +156,25 @@ def read_headers(block: bytes) -> dict[str, str] | None:
 
 def user_of(credentials: str) -> str:
     """Return the name in a credentials file, such as a service's; empty if it is not such a file."""
+    return str(claims_in(credentials).get("name", ""))
+
+
+def claims_in(credentials: str) -> dict[str, Any]:
+    """Return what a credentials file states; nothing if it is not such a file."""
     try:
-        _, claims, _ = credentials.split("-----", 3)[2].strip().split("\n")[0].split(".")
-        return str(json.loads(base64url.decode(claims))["name"])
-    except (ValueError, IndexError, KeyError):
-        return ""
+        return claims_of(credentials.split("-----", 3)[2].strip().split("\n")[0])
+    except IndexError:
+        return {}
+
+
+def claims_of(token: str) -> dict[str, Any]:
+    """Return what a user's token states, without its signature being checked; nothing if it is no token."""
+    try:
+        _, claims, _ = token.split(".")
+        stated = json.loads(base64url.decode(claims))
+    except ValueError:
+        return {}
+    return stated if isinstance(stated, dict) else {}
 
 
 async def connect(servers: str | list[str], *, filter: FloodFilter | None = None, **options: Any) -> Client:

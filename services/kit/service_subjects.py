@@ -47,6 +47,13 @@ The broker's own response permission (`resp`, `allow_responses`) is no substitut
 connection, so an answer sent after a reconnect would be a violation. It covers any reply subject that another
 service names, including a third service's facts. And the broker would keep an entry for every message read
 from a stream, because those carry a subject for acks."""
+BROKER_SUBJECTS = {
+    "broker.facts": "$SYS.REQ.SERVER.PING.VARZ",
+    "broker.connections.*": "$SYS.REQ.SERVER.*.CONNZ",
+    "broker.kick.*": "$SYS.REQ.SERVER.*.KICK",
+}
+"""What the intake asks the brokers themselves, and what each is in their own account: how many connections a
+broker has, who has them, and to end one. The wildcard is a broker's id."""
 ASKED_SUBJECTS = {
     "gateway": ["command.>", "query.>"],
     "searcher": [subjects.query(owner, "*") for owner in ("metrics", "checkpoints")],
@@ -78,6 +85,7 @@ OWNER_SUBJECTS = {
         f"$JS.API.STREAM.PURGE.{subjects.WITNESS}",
         *(f"$JS.API.STREAM.UPDATE.{stream}" for stream in ALL_STREAMS),
         *STORED_SUBJECTS,
+        *BROKER_SUBJECTS,
         "logs.>",
     ],
     "scheduler": [
