@@ -65,8 +65,8 @@ async def _check(request: Request, row: Row) -> None:
     id = _named_id(request, kind)
     request.state.access_checks = [AccessRequest(permission, kind, id)]
     authorize(call.catalogue.state, session, *request.state.access_checks)
-    if kind in IN_WORKSPACES and not Visibility(call.catalogue.state, session).includes_everything:
-        _check_exists(call.catalogue.state, kind, id)
+    if id is not None and kind in IN_WORKSPACES:
+        _check_exists(call.catalogue.state, session, kind, id)
     if permission == "speak" and session.allocation:
         _check_own_run(call.catalogue.state, session, kind, id)
 
@@ -105,9 +105,16 @@ IN_WORKSPACES: tuple[Kind, ...] = (
 """Kinds of things that a workspace hides. A template is made under the name that its path has."""
 
 
-def _check_exists(state: State, kind: Kind, id: str | None) -> None:
+ALL_PROJECTS = ("project", "0")
+"""No project, and no secret either: lists take it for all that are visible."""
+
+
+def _check_exists(state: State, session: tokens.Session, kind: Kind, id: str) -> None:
     """Refuse what is not there as what is hidden: the answer of the route would tell one from the other."""
-    if id is not None and Directory(state).target(kind, id) is None:
+    directory = Directory(state)
+    if not directory.rbac or (kind, id) == ALL_PROJECTS or directory.target(kind, id) is not None:
+        return
+    if not Visibility(state, session).includes_everything:
         raise not_found("task" if kind == "page" else kind, id)
 
 
