@@ -1,4 +1,4 @@
-"""Rejects requests that a browser sends for another site's page.
+"""Rejects requests that a browser sends for another site's page, and says what it may take answers for.
 
 A page may point its own name at this machine (DNS rebinding). Its requests are then same-origin for the
 browser, and only their `Host` reveals it. Or it sends them cross-origin with our cookie (CSRF); then `Origin`
@@ -14,7 +14,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection, Request
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from det_contracts.problems import Problem
 from services.kit.host_addresses import parse_address, split_list
@@ -24,6 +24,11 @@ MISDIRECTED = 421
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 NON_BROWSER_HEADERS = ("authorization", "grpc-metadata-x-allocation-token")
 """A page cannot send these cross-origin without a preflight request, which is not answered here."""
+TASK_PAGES = "/proxy/"
+"""Their headers are those of the tasks that serve them."""
+ANSWER_HEADERS = {b"x-content-type-options": b"nosniff", b"referrer-policy": b"same-origin"}
+"""Headers of every answer that does not say otherwise: what users wrote, such as a log, is never taken for a
+script or a page, and no other site learns the address of a page that links there."""
 _HOST = re.compile(r"(?:\[(?P<v6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9_.-]+))(?::[0-9]{1,5})?", re.IGNORECASE)
 
 
@@ -55,6 +60,7 @@ class OriginMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        send = send if scope["path"].startswith(TASK_PAGES) else _with_headers(send)
         request = Request(scope)
         if (host := self._names.foreign_host(request)) is not None:
             message = f"this gateway is not known as '{host}'; if it is, add it to STEADFAST_ALLOWED_HOSTS"
@@ -83,6 +89,18 @@ class OriginMiddleware:
             return None if site in ("none", "same-origin") else "another site"
         ours = origin.lower() in self._origins or _is_own(origin.lower(), request)
         return None if ours else origin[:200]
+
+
+def _with_headers(send: Send) -> Send:
+    async def complete(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = list(message.get("headers", ()))
+            present = {name.lower() for name, _ in headers}
+            headers += [item for item in ANSWER_HEADERS.items() if item[0] not in present]
+            message = {**message, "headers": headers}
+        await send(message)
+
+    return complete
 
 
 class HostNames:

@@ -131,3 +131,29 @@ def test_the_cookie_keeps_to_tls_and_to_our_own_pages(named):
         assert "httponly" in cookie.lower()
         assert "samesite=strict" in cookie.lower()
         named.client.cookies.clear()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/api/v1/me", 200),
+        ("GET", "/api/v1/nothing", 404),
+        ("GET", "/api/v1/experiments/abc", 400),
+        ("POST", "/api/v1/auth/login", 400),
+        ("GET", "/det/dashboard", 200),
+        ("GET", "/docs", 200),
+        ("GET", "/prom/det-state-metrics", 200),
+        ("GET", "/api/v1/master/config", 403),
+    ],
+)
+def test_no_answer_is_taken_for_what_it_does_not_say_it_is(gateway, method, path, status):
+    answer = gateway.send(method, path, {} if method == "POST" else None)
+    assert answer.status_code == status, answer.text
+    assert answer.headers.get_list("x-content-type-options") == ["nosniff"]
+    assert answer.headers.get_list("referrer-policy") == ["same-origin"]
+
+
+def test_a_refused_host_and_a_page_of_a_task_have_headers_of_their_own(gateway):
+    refused = gateway.send("GET", "/det/", headers={"Host": "evil.example.com"})
+    assert refused.headers["x-content-type-options"] == "nosniff"
+    assert "x-content-type-options" not in gateway.send("GET", "/proxy/1.r1/").headers
