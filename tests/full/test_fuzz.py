@@ -45,7 +45,7 @@ def test_no_request_is_a_failure(local_cluster):
         if operation.definition.raw["operationId"] in LEFT_OUT:
             continue
 
-        @hypothesis.apply(case=operation.as_strategy())
+        @hypothesis.given(case=operation.as_strategy())
         @SETTINGS
         def ask(case):
             nonlocal requests
