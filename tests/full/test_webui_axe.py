@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.fixtures.browser import AXE, MARKS, SECONDS
+from tests.fixtures.browser import AXE, MARKS, SECONDS, show
 from tests.fixtures.browser import browser as browser
 from tests.fixtures.browser import signed_in as signed_in
 from tests.full.test_webui_keyboard import OPENED
@@ -76,13 +76,6 @@ def violations(page):
     return {
         broken["id"]: [node["html"][:160] for node in broken["nodes"][:3]] for broken in page.evaluate(RUN)
     }
-
-
-def show(page, path):
-    page.goto(f"/det{path}")
-    expect(page.locator("main h1, main h2").first).to_be_visible()
-    if "components" not in path:
-        expect(page.locator(".skeleton")).to_have_count(0)
 
 
 def test_pages(page, search, model):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.fixtures.browser import MARKS, SECONDS
+from tests.fixtures.browser import MARKS, SECONDS, show
 from tests.fixtures.browser import browser as browser
 from tests.fixtures.browser import create as create
 from tests.fixtures.browser import signed_in as signed_in
@@ -88,9 +88,7 @@ def test_no_control_lies_on_another(cluster, create, signed_in, width):
     trial = cluster.first_trial(id)
     tabs = ("overview", "hyperparameters", "trials", "checkpoints", "code", "logs", "profiler")
     for path in (*(f"experiments/{id}/trials/{trial}/{tab}" for tab in tabs), "system/audit", "experiments"):
-        page.goto(f"/det/{path}")
-        expect(page.locator("main h1, main h2").first).to_be_visible(timeout=60 * SECONDS)
-        expect(page.locator(".skeleton")).to_have_count(0, timeout=60 * SECONDS)
+        show(page, f"/{path}")
         if path.endswith("logs"):
             expect(page.get_by_role("button", name="At the cause")).to_be_visible(timeout=60 * SECONDS)
         assert page.evaluate(LAID_OVER) == [], path

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fixtures.browser import AXE, MARKS, SCHEMES, SECONDS, violations
+from tests.fixtures.browser import AXE, MARKS, SCHEMES, SECONDS, show, violations
 from tests.fixtures.browser import browser as browser
 from tests.fixtures.browser import create as create
 from tests.fixtures.browser import signed_in as signed_in
@@ -391,11 +391,8 @@ def test_everybody_can_use_every_page(cluster, page, examples, scheme):
     page.emulate_media(color_scheme=scheme)
     faults = {}
     for path in PAGES:
-        page.goto(f"/det{path.format(id=id, trial=trial)}")
-        expect(page.locator("main h1, main h2").first).to_be_visible()
+        show(page, path.format(id=id, trial=trial))
         page.wait_for_load_state("load")
-        # Those of the gallery of components stay.
-        expect(page.locator("main .skeleton")).to_have_count(1 if path == "/system/components" else 0)
         assert page.evaluate(CUT_NUMBERS) == [], path
         page.evaluate(AXE.read_text())
         broken = page.evaluate("axe.run().then(found => found.violations)")
