@@ -1,5 +1,6 @@
 """Two gateways behind a load balancer that sends each request to the next one; either is killed meanwhile."""
 
+import contextlib
 import json
 import uuid
 
@@ -78,23 +79,27 @@ class Page:
             pass
         return None
 
+    def close(self):
+        """Close the connection, of which the answer never ends by itself."""
+        self._answer.close()
+
 
 @pytest.mark.full
 def test_a_search_is_submitted_watched_and_ends_while_either_gateway_is_killed(gateways, submitted):
     cluster, (experiment, gate) = gateways.cluster, submitted
     topic = f"experiment.{experiment.id}"
-    page = Page(cluster, topic)
-    server = gateways.ports.index(gateways.proxy.passed[-1])
-    assert page.changed_topics() == {topic}
-    wait_for(lambda: len(cluster.trials(experiment.id)) == 3, 60, "the trials")
-    gateways.kill(server)
-    while page.changed_topics() is not None:
-        # What it was told before its gateway ended.
-        continue
+    with contextlib.closing(Page(cluster, topic)) as page:
+        server = gateways.ports.index(gateways.proxy.passed[-1])
+        assert page.changed_topics() == {topic}
+        wait_for(lambda: len(cluster.trials(experiment.id)) == 3, 60, "the trials")
+        gateways.kill(server)
+        while page.changed_topics() is not None:
+            # What it was told before its gateway ended.
+            continue
     # Nobody told this page, as it is away; the other gateway knows where it was.
     cluster.api("PATCH", f"experiments/{experiment.id}", json={"name": "renamed meanwhile"})
-    page = Page(cluster, topic, page.last_id)
-    assert page.changed_topics() == {topic}
+    with contextlib.closing(Page(cluster, topic, page.last_id)) as page:
+        assert page.changed_topics() == {topic}
     gateways.kill(1 - server)
     gate.touch()
     assert experiment.wait(interval=0.1) is client.ExperimentState.COMPLETED
