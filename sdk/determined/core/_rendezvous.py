@@ -156,7 +156,7 @@ class _Arrivals:
     def introduced(self, timeout_s: float) -> list[tuple[socket.socket, bytes]]:
         """Return the connections that have introduced themselves, with their challenges."""
         ends = [end - time.monotonic() for _, end in self._waiting.values()]
-        self._selector.select(max(0.0, min([timeout_s, *ends])))
+        readable = {key.fileobj for key, _ in self._selector.select(max(0.0, min([timeout_s, *ends])))}
         self._accept()
         answered = []
         for connection, (nonce, end) in list(self._waiting.items()):
@@ -168,7 +168,7 @@ class _Arrivals:
                     raise Gone(f"no introduction within {_HANDSHAKE_S:g} s")
             except Gone as error:
                 self._refuse(connection, error)
-        if not answered and self._waiting:
+        if not answered and readable & self._waiting.keys():
             # One that has sent a part of it would be found readable again and again.
             time.sleep(min(_PAUSE_S, timeout_s))
         return answered
@@ -196,10 +196,8 @@ class _Arrivals:
             connection.settimeout(_HANDSHAKE_S)
 
     def _refuse(self, connection: socket.socket, reason: object) -> None:
-        # Not fatal: anybody may connect to an open port, such as a scanner or a rank of another job.
-        logger.warning("a connection was refused: %s", reason)
         self._forget(connection)
-        connection.close()
+        _refuse(connection, reason)
 
     def close(self) -> None:
         """Close what has not introduced itself."""
@@ -207,6 +205,12 @@ class _Arrivals:
             self._forget(connection)
             connection.close()
         self._selector.close()
+
+
+def _refuse(connection: socket.socket, reason: object) -> None:
+    # Not fatal: anybody may connect to an open port, such as a scanner or a rank of another job.
+    logger.warning("a connection was refused: %s", reason)
+    connection.close()
 
 
 def _give_up(links: dict[tuple[int, int], Link], why: str) -> None:
@@ -223,8 +227,7 @@ def _admit(connection: socket.socket, nonce: bytes, size: int, links: dict[tuple
     try:
         place = welcome(connection, nonce, size, _living(links), secret())
     except (Gone, OSError) as error:
-        logger.warning("a connection was refused: %s", error)
-        connection.close()
+        _refuse(connection, error)
         return
     if place in links:
         # A rank that died joins again over a new connection; the old one would count as its death.
