@@ -60,6 +60,11 @@ def _row(run: Allocation) -> dict[str, Any]:
     }
 
 
+def start_order(run: Allocation) -> tuple[float, str]:
+    """What runs are ordered by: when they began."""
+    return run.started_at or 0.0, run.id
+
+
 def runs_page(
     connection: sa.Connection, after: float, before: float, last: tuple[float, str] | None, limit: int
 ) -> list[Allocation]:

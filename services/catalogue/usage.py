@@ -135,9 +135,7 @@ class DepartedWorkers:
                 "reason": worker.gone_why,
                 "runs": [
                     _run_entry(state, run, is_visible)
-                    for run in sorted(
-                        self._last_runs[worker.id], key=lambda run: (run.started_at or 0.0, run.id)
-                    )
+                    for run in sorted(self._last_runs[worker.id], key=runs.start_order)
                 ],
             }
             for gone_at, worker in sorted(self._workers, key=lambda entry: -entry[0])

@@ -196,25 +196,23 @@ Order = Annotated[
 """Whether the order is descending."""
 
 
-def documented(**bounds: int) -> Any:
+def integer_with_bounds(**bounds: int) -> Any:
     """Annotate an `int` as a number whose documented bounds the route checks, with words of its own."""
-    check, _ = _single_value(_integer, _INTEGER)
-    return _ValidatorWithSchema(check, WithJsonSchema({**_INTEGER, **bounds}))
+    return _ValidatorWithSchema(*_single_value(_integer, {**_INTEGER, **bounds}))
 
 
 def integer_between(lowest: int, highest: int) -> Any:
     """Annotate an `int` as a number within these bounds."""
 
-    def check(value: Any) -> Any:
-        if value == "":
-            raise PydanticUseDefault
-        number = _integer(value) if isinstance(value, str) else value
-        if number is not None and not lowest <= number <= highest:
+    def read(text: str) -> int:
+        number = _integer(text)
+        if not lowest <= number <= highest:
             _fault(f"must be from {lowest} to {highest}, not {number}")
         return number
 
-    schema = WithJsonSchema({"type": "integer", "minimum": lowest, "maximum": highest})
-    return _ValidatorWithSchema(PlainValidator(check), schema)
+    return _ValidatorWithSchema(
+        *_single_value(read, {"type": "integer", "minimum": lowest, "maximum": highest})
+    )
 
 
 def enum_values(prefix: str, allowed: Iterable[str]) -> Any:
@@ -262,7 +260,7 @@ class _ValidatorWithSchema:
 class Limited(QueryModel):
     """How many items are requested."""
 
-    limit: Annotated[int, documented(minimum=-2)] = 0
+    limit: Annotated[int, integer_with_bounds(minimum=-2)] = 0
 
 
 class Ordered(QueryModel):
@@ -298,7 +296,7 @@ class Grouped(QueryModel):
 class Periodic(QueryModel):
     """How often a stream may report changes."""
 
-    period_seconds: Annotated[int, documented(minimum=0)] = 0
+    period_seconds: Annotated[int, integer_with_bounds(minimum=0)] = 0
 
 
 class Followed(Periodic):

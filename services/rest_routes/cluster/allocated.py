@@ -117,7 +117,7 @@ async def _held_runs(call: UserCall, after: float, before: float) -> AsyncIterat
         )
         if len(page) < RUNS_PER_PAGE:
             return
-        last = page[-1].started_at or 0.0, page[-1].id
+        last = runs.start_order(page[-1])
         call.recheck()
 
 

@@ -62,7 +62,7 @@ def _runs_since(connection: sa.Connection, since: float) -> list[Allocation]:
                 f"more than {MAX_SLOT_RUNS:,} runs held slots in these days: ask for fewer days, or read "
                 "all of them as a table from /resources/allocation/allocations-csv"
             )
-    return sorted(held, key=lambda run: (run.started_at or 0.0, run.id))
+    return sorted(held, key=runs.start_order)
 
 
 @router.get("/cluster/usage", ("read_log", "cluster"))
