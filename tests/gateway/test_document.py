@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 
 import pytest
 
 from services.gateway.http.server import application
+from services.rest_routes.pages import openapi as building
 from services.rest_routes.pages.openapi import document
 
 
@@ -106,3 +108,18 @@ def test_it_is_served_to_anybody_and_names_are_unique(gateway):
         for operation in operations
     )
     assert "REST API" in gateway.send("GET", "/docs").text
+
+
+def test_it_is_built_once_and_beside_the_event_loop(gateway, monkeypatch):
+    complete, threads = building._complete_operation, []
+
+    def complete_and_note(*operation):
+        threads.append(threading.get_ident())
+        complete(*operation)
+
+    monkeypatch.setattr(building, "_complete_operation", complete_and_note)
+    first = gateway.get("/api/v1/openapi.json")
+    completed = len(threads)
+    assert gateway.get("/api/v1/openapi.json") == first
+    assert len(threads) == completed > 180
+    assert threading.get_ident() not in threads

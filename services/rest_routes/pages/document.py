@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 
 from starlette.responses import HTMLResponse, Response
 
@@ -14,11 +15,14 @@ from services.web.routes import Routes
 router = Routes()
 root = Routes()
 
+_document = functools.lru_cache(maxsize=1)(document)
+
 
 @router.get("/openapi.json", ("anybody", "cluster"))
 async def openapi(call: Anybody) -> Response:
     """The OpenAPI document of this API."""
-    return call.answer(document(call.request.app))
+    # Anybody may ask for it, at any rate, and building it takes a third of a second.
+    return call.answer(await asyncio.to_thread(_document, call.request.app))
 
 
 @root.get("/docs", ("anybody", "cluster"), include_in_schema=False)

@@ -27,7 +27,7 @@ _METHODS = ("get", "post", "put", "patch", "delete")
 
 
 def document(app: FastAPI) -> dict[str, Any]:
-    """Build the whole document. Called once per application."""
+    """Build the whole document."""
     openapi_doc: dict[str, Any] = copy.deepcopy(app.openapi())
     openapi_doc["info"] = {
         "title": "Steadfast",
