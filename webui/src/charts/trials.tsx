@@ -52,6 +52,7 @@ const [ROW_PX, TALL_PX, HEAD_PX, BEYOND] = [27, 44, 26, 12];
 
 export function TrialList({
   trials,
+  metric,
   total,
   choice,
   looks,
@@ -59,6 +60,8 @@ export function TrialList({
 }: {
   /** Best first. */
   trials: Listed[];
+  /** What their values are of. */
+  metric: string;
   /** How many trials the search may have in total, if known. */
   total?: number;
   choice: Choice;
@@ -90,6 +93,9 @@ export function TrialList({
             : `${fitting.length.toLocaleString("en")} of ${shown.toLocaleString("en")}`}
         </span>
         <span className="r">
+          <span className="ink3 sm cut" title={`${metric} at the best validation of each trial`}>
+            {metric}
+          </span>
           <Menu
             label="Order of trials"
             icon={<ArrowDownUp />}

@@ -21,10 +21,10 @@ import { PageHead, usePlace } from "../ui/page";
 import { Empty, Failure, Loaded, Loading } from "../ui/status";
 import { Views } from "../ui/tabs";
 import { failed, toast } from "../ui/toast";
-import { coloursOf, type Found, useCompared } from "./comparing/compared";
+import { coloursOf, type Found, rankedOf, useCompared } from "./comparing/compared";
 import { Coordinates } from "./comparing/coordinates";
 import { Details } from "./comparing/details";
-import { bestFirst, isSmaller, listed, waysOf } from "./experiment/listed";
+import { waysOf } from "./experiment/listed";
 import { many } from "../parts/format";
 
 /** How many of each experiment's best trials are shown, unless the user asks for more. */
@@ -158,14 +158,8 @@ function Curves({ compared, rows }: { compared: Found; rows: Difference[] }) {
   const { experiments, trials } = compared;
   const { params } = useLink();
   const above = useMemo(() => new Map(experiments.map((experiment) => [experiment.id, experiment])), [experiments]);
-  const [first] = experiments;
-  const smaller = first ? isSmaller(first) : true;
-  const made = trials
-    .map((trial) => {
-      const experiment = above.get(trial.experimentId);
-      return { ...listed(trial, experiment, false), of: `${trial.experimentId} ${experiment?.name ?? ""}` };
-    })
-    .sort(bestFirst(smaller));
+  const { metric, smaller, trials: inOrder } = rankedOf(compared);
+  const made = inOrder.map((trial) => ({ ...trial, of: `${trial.experimentId} ${above.get(trial.experimentId)?.name ?? ""}` }));
   const key = JSON.stringify(made);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the result depends on the serialized content alone
   const all = useMemo(() => made, [key]);
@@ -188,6 +182,7 @@ function Curves({ compared, rows }: { compared: Found; rows: Difference[] }) {
     <div className="with-list compared">
       <TrialList
         trials={all}
+        metric={metric}
         choice={choice}
         looks={looks}
         foot={<span className="ink3 xs">Colours stay with the trial on every page. 7 to 12 are dashed.</span>}
@@ -199,13 +194,13 @@ function Curves({ compared, rows }: { compared: Found; rows: Difference[] }) {
               flat
               trials={curves}
               names={names}
-              searched={first?.searcherMetric ?? ""}
+              searched={metric}
               smaller={smaller}
               topics={topics}
               looks={looks}
               hidden={choice.hidden}
               together={groups}
-              ways={waysOf(all, first?.searcherMetric ?? "")}
+              ways={waysOf(all, metric)}
             />
           )}
         </Loaded>

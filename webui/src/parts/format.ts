@@ -31,6 +31,9 @@ export function digits(value: number): string {
   return size >= 1e4 ? Math.round(value).toLocaleString("en") : value.toPrecision(4);
 }
 
+/** A measured value of the API, which sends what JSON cannot express as `NaN`, `Infinity` and `-Infinity`. */
+export const measured = (value: unknown) => (typeof value === "number" ? digits(value) : typeof value === "string" ? value : "");
+
 /** A usually small amount: at most two decimals, and never 0 for a value above zero. */
 export const little = (value: number) => (value > 0 && value < 0.01 ? "< 0.01" : number(Math.round(value * 100) / 100));
 
@@ -45,6 +48,7 @@ export function size(bytes: number | string): string {
 
 export function duration(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));
+  if (!whole && seconds > 0) return "under 1 s";
   const parts: [number, string][] = [
     [Math.floor(whole / 86400), "d"],
     [Math.floor(whole / 3600) % 24, "h"],

@@ -1,6 +1,21 @@
 import { expect, test } from "vitest";
 
-import { actorName, because, exact, many, moment, sentence, unended, unnamed } from "./format";
+import { actorName, because, duration, exact, many, measured, moment, sentence, unended, unnamed } from "./format";
+
+test.each([
+  [0, "0 s"],
+  [0.198, "under 1 s"],
+  [0.7, "1 s"],
+  [3605, "1 h"],
+])("%d s are called %s", (seconds, words) => expect(duration(seconds)).toBe(words));
+
+test.each([
+  [0.25, "0.2500"],
+  ["NaN", "NaN"],
+  ["-Infinity", "-Infinity"],
+  [null, ""],
+  [undefined, ""],
+])("%s is shown as %s where something was measured", (value, text) => expect(measured(value)).toBe(text));
 
 test.each([
   ["user:ada", "ada"],

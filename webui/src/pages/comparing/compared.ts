@@ -4,6 +4,8 @@ import { question, useAgain } from "../../api/data";
 import type { Experiment, Trial } from "../../api/types";
 import { chosenOf } from "../../charts/chosen";
 import { BEST, type Chosen, inCommon } from "../../charts/colours";
+import type { Listed } from "../../charts/trials";
+import { bestFirst, isSmaller, listed } from "../experiment/listed";
 
 const REST_MS = 1000;
 
@@ -41,6 +43,22 @@ export function useCompared(experiments: number[], trials: number[], each: numbe
     errors: every.flatMap((answer) => (answer.error && !answer.data ? [answer.error] : [])),
     pending: every.some((answer) => answer.isPending && !answer.error),
   };
+}
+
+export interface Ranked {
+  metric: string;
+  smaller: boolean;
+  /** Best first. */
+  trials: Listed[];
+}
+
+/** All trials by the metric of the first experiment: values of different metrics have no common order. */
+export function rankedOf({ experiments, trials }: Pick<Found, "experiments" | "trials">): Ranked {
+  const above = new Map(experiments.map((experiment) => [experiment.id, experiment]));
+  const [first] = experiments;
+  const [metric, smaller] = [first?.searcherMetric ?? "", first ? isSmaller(first) : true];
+  const ranked = trials.map((trial) => listed(trial, above.get(trial.experimentId), false, metric)).sort(bestFirst(smaller));
+  return { metric, smaller, trials: ranked };
 }
 
 /** The colours of compared trials, `ranked` best first, unless the user chooses others. */

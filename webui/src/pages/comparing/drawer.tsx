@@ -16,9 +16,9 @@ import { LinkButton } from "../../ui/button";
 import { Drawer } from "../../ui/drawer";
 import { State } from "../../ui/state";
 import { Empty, Failure, Loading } from "../../ui/status";
-import { bestFirst, bestValueOf, isSmaller, listed } from "../experiment/listed";
+import { bestValueOf, isSmaller } from "../experiment/listed";
 import { comparePage, MOST_BESIDE } from "./beside";
-import { coloursOf, type Found, useCompared } from "./compared";
+import { coloursOf, type Found, rankedOf, useCompared } from "./compared";
 import { Details } from "./details";
 
 const HEIGHT_PX = 220;
@@ -67,9 +67,7 @@ const NONE: number[] = [];
 function Beside({ compared }: { compared: Found }) {
   const { experiments, trials } = compared;
   const above = useMemo(() => new Map(experiments.map((experiment) => [experiment.id, experiment])), [experiments]);
-  const [first] = experiments;
-  const smaller = first ? isSmaller(first) : true;
-  const all = trials.map((trial) => listed(trial, above.get(trial.experimentId), false)).sort(bestFirst(smaller));
+  const { metric, smaller, trials: all } = rankedOf(compared);
   const colours = coloursOf(
     compared,
     all.map((trial) => trial.id),
@@ -79,21 +77,23 @@ function Beside({ compared }: { compared: Found }) {
   const looks = useMemo(() => looksOf(all, { by: "", chosen: colours, smaller }), [key, smaller]);
   const curves = useCurves(trials, (trial) => ({ label: `${trial.experimentId} / ${trial.id}` }));
   const rows = useMemo(() => differences(experiments, trials), [experiments, trials]);
-  const metrics = [...new Set(experiments.map((experiment) => experiment.searcherMetric))];
+  const names = experiments.map((experiment) => experiment.searcherMetric);
+  /** The first of each metric, which says whether lower is better. */
+  const searches = experiments.filter((_, at) => names.indexOf(names[at]!) === at);
   const topics = experiments.map((experiment) => `experiment.${experiment.id}.series`);
   const order = new Map(all.map((trial, at) => [trial.id, at]));
   return (
     <>
-      <Values trials={trials.toSorted((a, b) => order.get(a.id)! - order.get(b.id)!)} above={above} looks={looks} />
-      {metrics.map((metric) => (
+      <Values metric={metric} trials={trials.toSorted((a, b) => order.get(a.id)! - order.get(b.id)!)} above={above} looks={looks} />
+      {searches.map((experiment) => (
         <MetricChart
-          key={metric}
-          metric={metric}
-          note={metrics.length > 1 ? "its search's metric" : "the metric of the search"}
+          key={experiment.id}
+          metric={experiment.searcherMetric}
+          note={searches.length > 1 ? "its search's metric" : "the metric of the search"}
           trials={curves}
           looks={looks}
           topics={topics}
-          smaller={smaller}
+          smaller={isSmaller(experiment)}
           searched
           height={HEIGHT_PX}
         />
@@ -103,14 +103,23 @@ function Beside({ compared }: { compared: Found }) {
   );
 }
 
-/** Which trial is best, and how far behind the others are. */
-function Values({ trials, above, looks }: { trials: Trial[]; above: Map<number, Experiment>; looks: Looks }) {
+interface ValuesProps {
+  metric: string;
+  trials: Trial[];
+  above: Map<number, Experiment>;
+  looks: Looks;
+}
+
+/** Which trial is best, and how far behind the others are; one without the common metric shows that of its own search. */
+function Values({ metric, trials, above, looks }: ValuesProps) {
   return (
     <ul className="listed" aria-label="Values, best first">
       {trials.map((trial) => {
         const experiment = above.get(trial.experimentId);
         const look = looks.get(trial.id);
-        const value = experiment ? bestValueOf(trial, experiment.searcherMetric) : null;
+        const common = bestValueOf(trial, metric);
+        const name = common === null ? (experiment?.searcherMetric ?? "") : metric;
+        const value = common ?? bestValueOf(trial, name);
         return (
           <li key={trial.id}>
             {look && <Stroke colour={look.colour} dash={look.dash} />}
@@ -122,7 +131,7 @@ function Values({ trials, above, looks }: { trials: Trial[]; above: Map<number, 
             </span>
             <State state={trial.state} />
             <b>
-              {value === null ? "–" : digits(value)} <span className="ink3 sm">{experiment?.searcherMetric}</span>
+              {value === null ? "–" : digits(value)} <span className="ink3 sm">{name}</span>
             </b>
           </li>
         );

@@ -18,6 +18,13 @@ test("what differs comes first", () => {
   ]);
 });
 
+test("a latest value that is not a number is told, and has no place in the order", () => {
+  const diverged = { id: 3, hparams: {}, latestValidation: { metrics: { avgMetrics: { loss: "NaN" } } } } as unknown as Trial;
+  const latest = columns.find(({ id }) => id === "latest")!;
+  expect([latest.cell(diverged), latest.value!(diverged)]).toEqual(["NaN", null]);
+  expect(latest.cell(trials[0]!)).toBe("");
+});
+
 test("sampled numbers of a column have equally many digits; those that somebody wrote stay as written", () => {
   expect(cells("lr")).toEqual(["0.002681", "2.51e-4"]);
   expect(cells("dropout")).toEqual(["0.1", "0.25"]);

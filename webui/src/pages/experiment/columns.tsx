@@ -5,7 +5,7 @@ import { Link } from "react-router";
 import type { Experiment, Trial } from "../../api/types";
 import { type Chosen, slotColour } from "../../charts/colours";
 import type { Decision } from "../../charts/search/rungs";
-import { digits, duration, flat, number, size } from "../../parts/format";
+import { digits, duration, flat, measured, number, size } from "../../parts/format";
 import { State } from "../../ui/state";
 import type { Column } from "../../ui/table";
 import type { Value } from "../../ui/table/types";
@@ -64,11 +64,8 @@ function metric(experiment: Experiment, id: string, head: string, which: "bestVa
     width: id === "best" ? 120 : NUMBER_PX,
     small: id === "best",
     value: read,
-    title: (trial) => String(read(trial) ?? ""),
-    cell: (trial) => {
-      const value = read(trial);
-      return value === null ? "" : digits(value);
-    },
+    title: (trial) => String(trial[which]?.metrics.avgMetrics[experiment.searcherMetric] ?? ""),
+    cell: (trial) => measured(trial[which]?.metrics.avgMetrics[experiment.searcherMetric]),
   };
 }
 

@@ -18,13 +18,14 @@ export const bestFirst = (smaller: boolean) => (a: { value: number | null; id: n
 
 export const isSmaller = (experiment: Experiment) => experiment.config.searcher?.smaller_is_better !== false;
 
-export function listed(trial: Trial, experiment: Experiment | undefined, stopped: boolean): Listed {
+/** `metric` is the experiment's own, unless trials of several experiments are put in one order. */
+export function listed(trial: Trial, experiment: Experiment | undefined, stopped: boolean, metric = experiment?.searcherMetric): Listed {
   return {
     id: trial.id,
     experimentId: trial.experimentId,
     state: stopped ? "STOPPED" : stateName(trial.state),
     hparams: flat(trial.hparams),
-    value: experiment ? bestValueOf(trial, experiment.searcherMetric) : null,
+    value: metric ? bestValueOf(trial, metric) : null,
     tags: experiment?.labels ?? [],
     batches: trial.totalBatchesProcessed,
   };

@@ -69,6 +69,7 @@ export function Overview({ experiment, trials, topics, job }: Shown) {
       <ExperimentFacts experiment={experiment} trials={trials} stopped={stopped} job={job} />
       <div className="with-list">
         <TrialList
+          metric={experiment.searcherMetric}
           trials={all}
           total={Math.max(trials.length, experiment.config.searcher?.max_trials ?? 0)}
           choice={choice}

@@ -9,13 +9,15 @@ const HEIGHT = 120;
 const STEPS = [1, 2, 5, 10];
 const LINES = 4;
 
-/** Round values between these two, at most four. */
+/** Round values between these two: as many as there can be up to four. */
 export function rounded(low: number, high: number): number[] {
-  const wide = (high - low) / (LINES - 1) || Math.abs(low) || 1;
-  const power = 10 ** Math.floor(Math.log10(wide));
-  const step = STEPS.map((each) => each * power).find((each) => each >= wide)!;
-  const first = Math.ceil(low / step - 1e-9);
-  const count = Math.floor(high / step + 1e-9) - first + 1;
+  const power = 10 ** Math.floor(Math.log10((high - low) / LINES || Math.abs(low) || 1));
+  const counted = STEPS.map((each) => {
+    const step = each * power;
+    const first = Math.ceil(low / step - 1e-9);
+    return { step, first, count: Math.floor(high / step + 1e-9) - first + 1 };
+  });
+  const { step, first, count } = counted.find((lines) => lines.count <= LINES)!;
   return Array.from({ length: Math.max(0, count) }, (_, at) => Number(((first + at) * step).toPrecision(12)));
 }
 

@@ -5,7 +5,7 @@ import { Link } from "react-router";
 
 import type { Experiment, Trial } from "../../api/types";
 import { tickText } from "../../charts/export";
-import { ago, clock, digits, duration, isOver, number, roughly } from "../../parts/format";
+import { ago, clock, digits, duration, isOver, measured, number, roughly } from "../../parts/format";
 import { Figure, Figures } from "../../ui/figures";
 import { Meter } from "../../ui/meter";
 import { lengthOf } from "../experiment/lengths";
@@ -45,7 +45,8 @@ export function TrialFacts({ trial, experiment, place }: { trial: Trial; experim
       />
       <Figure
         name="Latest"
-        value={typeof latest === "number" ? digits(latest) : "–"}
+        value={measured(latest) || "–"}
+        bad={typeof latest === "string"}
         note={trial.latestValidation ? ago(trial.latestValidation.endTime) : over ? "nothing was validated" : "no validation yet"}
       />
       <End trial={trial} experiment={experiment} done={done} />
