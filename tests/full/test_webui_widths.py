@@ -169,3 +169,34 @@ def test_c_compares_the_trials_that_are_chosen(cluster, create, signed_in):
     expect(page.get_by_role("button", name="Compare 2")).to_be_visible()
     page.keyboard.press("c")
     expect(page.locator(".drawer")).to_be_visible(timeout=60 * SECONDS)
+
+
+def test_the_fields_of_a_wide_dialog_are_as_wide_as_it_is(cluster, create, signed_in):
+    """They stopped at the width of a form on a page, and left its right part empty."""
+    page = signed_in(cluster)
+    id = create("forked-in-a-dialog")
+    show(page, f"/experiments/{id}/overview")
+    page.get_by_role("main").get_by_role("button", name="Fork").click()
+    dialog = page.get_by_role("dialog")
+    configuration = dialog.get_by_label("Configuration")
+    expect(configuration).to_be_visible(timeout=60 * SECONDS)
+    whole, field = dialog.bounding_box(), configuration.bounding_box()
+    assert whole
+    assert field
+    left, right = field["x"] - whole["x"], whole["x"] + whole["width"] - field["x"] - field["width"]
+    assert abs(left - right) <= 2
+
+
+def test_on_a_phone_parallel_coordinates_scroll_instead_of_cutting_their_names(cluster, create, signed_in):
+    page = signed_in(cluster)
+    hyperparameters = {
+        name: {"type": "double", "minval": 0, "maxval": 1} for name in ("dropout", "decay", "momentum")
+    }
+    searcher = {"name": "random", "metric": METRIC, "max_length": 1, "max_trials": 2}
+    id = create("axes-on-a-phone", REPORTS, searcher=searcher, hyperparameters=hyperparameters)
+    page.set_viewport_size({"width": 390, "height": 844})
+    show(page, f"/experiments/{id}/hyperparameters")
+    box = page.locator(".sideways")
+    expect(box).to_be_visible(timeout=60 * SECONDS)
+    assert box.evaluate("one => one.scrollWidth - one.clientWidth") > 0
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0

@@ -211,6 +211,9 @@ def test_the_palette_leads_to_what_has_a_name_and_titles_say_where_one_is(cluste
     page.goto("/det/experimetns")
     expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
     expect(page.get_by_role("main").get_by_role("link", name="Experiments")).to_be_visible()
+    page.goto("/det/settings/tokenz")
+    expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
+    expect(page.get_by_role("main").get_by_role("link", name="Settings")).to_be_visible()
 
 
 def held_back(page, pattern):

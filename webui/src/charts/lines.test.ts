@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 
 import { toCsv } from "./export";
 import { grouped } from "./grouped";
-import { clipped, extent, nearest, toLines } from "./lines";
+import { clipped, extent, nearest, TICK_PX, tickSpace, toLines } from "./lines";
 import { readRange, writeRange } from "./link";
 import type { Series } from "./series";
 import { spread, SvgPen, scaleTo, trace, traceBand } from "./trace";
@@ -140,4 +140,10 @@ test("outliers are clipped only if there are enough values", () => {
   const lines = toLines([series({ x, last, batches: x })], trials, plain);
   expect(clipped(lines, false)![1]).toBeLessThan(1);
   expect(clipped(toLines([series()], trials, plain), false)).toBeNull();
+});
+
+test("ticks stand closer in narrow charts, and never closer than their texts", () => {
+  expect(tickSpace("80", 1000)).toBe(TICK_PX);
+  expect(tickSpace("80", 150)).toBeLessThan(150 / 4);
+  expect(tickSpace("1.25m", 150)).toBeGreaterThan(5 * 6.4);
 });

@@ -188,3 +188,10 @@ const AXES: Record<string, string> = { since: "time since start" };
 export const axisName = (axis: string) => AXES[axis] ?? axis.replace(/^metric:/, "");
 export const xText = (axis: string, x: number) =>
   axis === "time" ? new Date(x * 1000).toLocaleString("en-GB") : axis === "since" ? duration(x) : number(x, 8);
+
+/** Between two ticks of an x axis, at most. */
+export const TICK_PX = 70;
+const [LETTER_PX, MARGIN_PX, FEW] = [6.4, 22, 5];
+
+/** Between two ticks of an x axis whose last one has this text: less than usual where a narrow chart would have one tick alone. */
+export const tickSpace = (text: string, wide: number) => Math.min(TICK_PX, Math.max(text.length * LETTER_PX + MARGIN_PX, wide / FEW));

@@ -10,7 +10,7 @@ import "uplot/dist/uPlot.min.css";
 import { duration } from "../parts/format";
 import { tickText } from "./export";
 import { light, lighted, onLit } from "./light";
-import { type Extent, type Line, nearestOf } from "./lines";
+import { type Extent, type Line, nearestOf, TICK_PX, tickSpace } from "./lines";
 import "./charts.css";
 import { FONT, paint, paintLit, roomFor } from "./paint";
 import { paintRules, type Rule } from "./rules";
@@ -156,7 +156,7 @@ function options(now: { current: PlotProps }, width: number): uPlot.Options {
         border: { show: true, stroke: () => css("--line-2"), width: 1 },
         size: 26,
         gap: 6,
-        space: 70,
+        space: axis === "time" || axis === "since" ? TICK_PX : (_, _axis, _least, most, wide) => tickSpace(tickText(most), wide),
         ...(STEPS[axis] ? { incrs: STEPS[axis] } : {}),
         ...(axis === "time"
           ? {}

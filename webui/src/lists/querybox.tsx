@@ -1,6 +1,7 @@
 import { Autocomplete } from "@base-ui/react/autocomplete";
 import { Search, TriangleAlert } from "lucide-react";
 import { useEffect, useId, useMemo, useState } from "react";
+import { sentence } from "../parts/format";
 
 import { format, parse } from "./query";
 import { type Known, problem, type Suggestion, suggestions } from "./suggest";
@@ -71,7 +72,7 @@ export function QueryBox({ text, vocabulary, onChange }: { text: string; vocabul
         {shown && (
           <>
             <TriangleAlert className="s" />
-            <span>{shown} The list still shows the results of the last valid query.</span>
+            <span>{sentence(shown)} The list still shows the results of the last valid query.</span>
           </>
         )}
       </div>

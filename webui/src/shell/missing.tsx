@@ -14,10 +14,9 @@ export function Missing() {
   const [wanted, setWanted] = useState("");
   const navigate = useNavigate();
   usePlace({ crumbs: [{ name: "Not found" }] });
-  const near = nearest(
-    pathname,
-    ALL.map((to) => to.path),
-  ).map((path) => ALL.find((to) => to.path === path)!);
+  const paths = ALL.map((to) => to.path);
+  const above = paths.filter((path) => pathname.startsWith(`${path}/`));
+  const near = [...new Set([...above, ...nearest(pathname, paths)])].map((path) => ALL.find((to) => to.path === path)!);
   return (
     <>
       <PageHead title="Page not found" />

@@ -17,6 +17,8 @@ import type { Row } from "./rows";
 
 const HEIGHT = 340;
 const [TOP, BOTTOM, SIDE] = [52, 22, 74];
+/** Between two axes: names and ticks stay legible, and the drawing scrolls sideways where there is too little room. */
+const LEAST = 90;
 const NEAR = 22;
 const REACH = 8;
 
@@ -122,18 +124,22 @@ export function Parallel({ rows, chosen, axes, brushes, onBrush, onMove, tint, o
   };
   const faint = useCallback((lit: number | null) => inside.has(lit ?? NaN), [inside]);
   return (
-    <Canvas
-      name="Hyperparameters and metric of each trial, one line per trial; the table below shows the same data"
-      height={HEIGHT}
-      draw={draw}
-      above={above}
-      faint={faint}
-      cursor={drag ? "grabbing" : hand}
-      onDown={down}
-      onMove={move}
-      onUp={up}
-      onLeave={() => !drag && light(null)}
-    />
+    <div className="sideways" tabIndex={0}>
+      <div style={{ minWidth: 2 * SIDE + (axes.length - 1) * LEAST }}>
+        <Canvas
+          name="Hyperparameters and metric of each trial, one line per trial; the table below shows the same data"
+          height={HEIGHT}
+          draw={draw}
+          above={above}
+          faint={faint}
+          cursor={drag ? "grabbing" : hand}
+          onDown={down}
+          onMove={move}
+          onUp={up}
+          onLeave={() => !drag && light(null)}
+        />
+      </div>
+    </div>
   );
 }
 

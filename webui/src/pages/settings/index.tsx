@@ -4,6 +4,7 @@ import { Link, useParams } from "react-router";
 
 import { useMe } from "../../api/data";
 import type { User } from "../../api/types";
+import { Missing } from "../../shell/missing";
 import { useCurrentInView } from "../../ui/into_view";
 import { PageHead, usePlace } from "../../ui/page";
 import { Loaded } from "../../ui/status";
@@ -36,9 +37,13 @@ const PARTS: Part[] = [
 ];
 
 export function Settings() {
-  const me = useMe();
   const wanted = useParams().part ?? "profile";
-  const part = PARTS.find((part) => part.id === wanted) ?? PARTS[0]!;
+  const part = PARTS.find((part) => part.id === wanted);
+  return part ? <Chosen part={part} /> : <Missing />;
+}
+
+function Chosen({ part }: { part: Part }) {
+  const me = useMe();
   const box = useCurrentInView<HTMLElement>(part.id);
   usePlace({ crumbs: [{ name: "Settings", to: "/settings" }, { name: part.name }] });
   return (
