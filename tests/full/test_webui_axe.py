@@ -64,9 +64,10 @@ def page(shared_cluster, signed_in, request):
 
 @pytest.fixture(scope="module")
 def model(shared_cluster, search):
-    """With a version, from a checkpoint of the search."""
+    """With a version: the best checkpoint of the search, which is not among those that go when it ends."""
     shared_cluster.api("POST", "models", json={"name": "looked-at", "labels": ["digits"]})
-    checkpoint = shared_cluster.get(f"experiments/{search[0]}/checkpoints")["checkpoints"][0]["uuid"]
+    best = shared_cluster.experiment(search[0])["bestTrialId"]
+    checkpoint = shared_cluster.get(f"trials/{best}")["trial"]["bestCheckpoint"]["uuid"]
     shared_cluster.api("POST", "models/looked-at/versions", json={"checkpointUuid": checkpoint})
 
 
