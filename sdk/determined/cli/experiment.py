@@ -20,7 +20,7 @@ from determined.cli.log_cause import read_log_cause_of_experiment
 from determined.cli.paging import paging_args, read_pages
 from determined.common.api import errors
 from determined.transport import identity, log_stream
-from determined.transport.rest import RETRIED_STATUSES, Session
+from determined.transport.rest import Session, is_passing
 
 Object = dict[str, Any]
 
@@ -83,7 +83,7 @@ def wait(session: Session, args: argparse.Namespace) -> int:
             experiment = _experiment(session, args.experiment_id)
         except errors.BadRequestException as error:
             failures += 1
-            if failures >= _FAILED_POLLS or not _is_passing(error):
+            if failures >= _FAILED_POLLS or not is_passing(error):
                 raise
         else:
             failures = 0
@@ -108,10 +108,6 @@ def _status_of(experiment: Object) -> int | None:
         )
         return 1
     return None
-
-
-def _is_passing(error: errors.BadRequestException) -> bool:
-    return not isinstance(error, errors.StatusException) or error.status_code in RETRIED_STATUSES
 
 
 def _act(verb: str, done: str) -> Callable[[Session, argparse.Namespace], None]:

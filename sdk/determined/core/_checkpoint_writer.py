@@ -18,6 +18,7 @@ from determined.core._outcome import Outcome, values_of_all
 from determined.storage import Resources, Selector, StorageManager
 from determined.storage.listing import choose, stamps
 from determined.storage.transfer_process import SeparateProcess, in_separate_process
+from determined.transport.protocol import NeverStored
 
 Metadata = dict[str, Any]
 Given = tuple[pathlib.Path, str]
@@ -32,7 +33,8 @@ def _nothing() -> None:
 class Store:
     """The steps for storing a checkpoint: `send` the bytes, then `report`.
 
-    After the bytes of all ranks have arrived, `clean` runs on each rank. On failure `discard` runs instead.
+    After the bytes of all ranks have arrived, `clean` runs on each rank. On failure `discard` runs instead,
+    as it does if the cluster refuses the report.
     """
 
     storage_id: str
@@ -56,7 +58,12 @@ class Store:
         self.clean()
         # All ranks learn how the report went. Otherwise some would train on while the chief raises.
         reported: Outcome[object] = group.broadcast(Outcome(self.report) if leads else None)
-        reported.get()
+        try:
+            reported.get()
+        except (NeverStored, ValueError):
+            # Only then: after any other error the checkpoint may be registered, or be so later.
+            self.discard()
+            raise
 
 
 class Writer(abc.ABC):

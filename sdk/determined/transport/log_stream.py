@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 
 from determined.common.api import errors
 from determined.transport import instant
-from determined.transport.rest import RETRIED_STATUSES, Params, Session
+from determined.transport.rest import TOO_MANY, Params, Session, is_passing
 
 ENDED = frozenset({"STATE_COMPLETED", "STATE_CANCELED", "STATE_ERROR"})
 _PAUSE_S = 0.5
+_BUSY_PAUSE_S = 5.0
+"""Pause before a stream is asked for again that the gateway had no place for."""
 _TRIES = 4
 
 Record = dict[str, Any]
@@ -49,22 +51,25 @@ def read(session: Session, source: Source, params: Params | None = None) -> Iter
 def follow(session: Session, source: Source, params: Params | None = None) -> Iterator[Record]:
     """Yield every line once, in order, until the trial or task has ended and its log is complete.
 
-    A broken connection is resumed after the last line. If the master is unreachable for more than a minute,
+    A broken connection is resumed after the last line, and a master that has no place for another stream is
+    asked again. If the master is unreachable for more than a minute,
     `MasterNotFoundException` is raised. While a trial is paused nothing arrives and the stream stays open.
     """
     place = _Place(dict(params or {}))
     while True:
-        broken = False
+        broken, pause_s = False, _PAUSE_S
         try:
             yield from filter(place.is_new, read(session, source, place.params()))
         except errors.BadRequestException as error:
-            if not _is_passing(error):
+            if not is_passing(error):
                 raise
             broken = True
+            if isinstance(error, errors.StatusException) and error.status_code == TOO_MANY:
+                pause_s = _BUSY_PAUSE_S
         # Also after a broken stream, because this waits until the master answers again.
         if _has_ended_patiently(session, source) and not broken:
             return
-        time.sleep(_PAUSE_S)
+        time.sleep(pause_s)
 
 
 def has_ended(session: Session, source: Source) -> bool:
@@ -79,7 +84,7 @@ def _has_ended_patiently(session: Session, source: Source) -> bool:
         try:
             return has_ended(session, source)
         except errors.BadRequestException as error:
-            if not _is_passing(error):
+            if not is_passing(error):
                 raise
     return has_ended(session, source)
 
@@ -111,9 +116,3 @@ class _Place:
             return False
         self._newest_ids.add(record["id"])
         return True
-
-
-def _is_passing(error: errors.BadRequestException) -> bool:
-    if isinstance(error, errors.StatusException):
-        return error.status_code in RETRIED_STATUSES
-    return not isinstance(error, errors.UntrustedCertificate)

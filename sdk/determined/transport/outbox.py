@@ -19,7 +19,7 @@ from det_contracts import subjects
 from det_contracts.reports import ReportBatch, report_id
 from determined.transport.bus_thread import BusThread
 from determined.transport.columns import Timed, to_series
-from determined.transport.protocol import MetricReport
+from determined.transport.protocol import MetricReport, NeverStored
 from determined.transport.refusals import Refused, TooLarge
 
 logger = logging.getLogger("determined.transport")
@@ -45,7 +45,7 @@ class Fact:
         """Description for log messages, such as `checkpoint UUID`."""
         self.subject, self.body, self.id = subject, body, id
         self.settled: Future[None] = Future()
-        """Done once this and everything before it is stored; RuntimeError if it is permanently refused."""
+        """Done once this and everything before it is stored; `NeverStored` if it is permanently refused."""
         self.left = False
         """Set when the caller has stopped waiting, so that a refusal must be reported another way."""
 
@@ -223,7 +223,7 @@ class Outbox:
             message = self._refusal_text(fact.what, "is", error)
             # Before `left` is read: a caller that stops waiting sets `left` and then looks at `settled` once
             # more, so at least one of the two reports the refusal.
-            fact.settled.set_exception(RuntimeError(message))
+            fact.settled.set_exception(NeverStored(message))
             if fact.left:
                 self._refuse(message)
         else:

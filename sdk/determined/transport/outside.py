@@ -13,8 +13,8 @@ import msgspec
 
 from determined.common.api import errors
 from determined.transport.own_ids import OwnIds
-from determined.transport.protocol import MetricReport, SearcherOp, StoredCheckpoint
-from determined.transport.rest import RETRIED_STATUSES, TOO_MANY, Session
+from determined.transport.protocol import MetricReport, NeverStored, SearcherOp, StoredCheckpoint
+from determined.transport.rest import PASSING_STATUSES, Session
 
 BEAT_S, POLL_S, PAUSE_S = 50.0, 10.0, 2.0
 INVALID_HP = "EXITED_REASON_INVALID_HP"
@@ -121,7 +121,7 @@ class OutsideTransport:
             "secret": self._checkpoint_ids.take_secret(stored.uuid),
             "state": "STATE_COMPLETED",
         }
-        self._ask(self._session, "POST", "/api/v1/checkpoints", body)
+        self._ask(self._session, "POST", "/api/v1/checkpoints", body, is_fact=True)
 
     def storage_refusal(self, size_bytes: int) -> str:
         try:
@@ -218,11 +218,20 @@ class OutsideTransport:
             self._over.wait(POLL_S)
         session.close()
 
-    def _ask(self, session: Session, method: str, path: str, body: Any = None, *, repeated: str = "") -> Any:
+    def _ask(
+        self,
+        session: Session,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        repeated: str = "",
+        is_fact: bool = False,
+    ) -> Any:
         """Send a request until it is answered. Raises `StatusException` for a refusal.
 
         If an answer was lost, a repeated request may be refused with the text `repeated`; that is not an
-        error.
+        error. With `is_fact`, raises `NeverStored` for a refusal before which no answer was lost.
         """
         tried = False
         while True:
@@ -234,7 +243,9 @@ class OutsideTransport:
             except errors.StatusException as error:
                 if tried and repeated and repeated in str(error):
                     return {}
-                if error.status_code not in (*RETRIED_STATUSES, TOO_MANY):
+                if error.status_code not in PASSING_STATUSES:
+                    if is_fact and not tried:
+                        raise NeverStored(str(error)) from error
                     raise
             # A proxy may answer in place of a master that is away, and with a page.
             except (errors.MasterNotFoundException, errors.BadResponseException) as error:

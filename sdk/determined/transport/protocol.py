@@ -42,6 +42,10 @@ class StoredCheckpoint(msgspec.Struct, frozen=True):
     """Encoded user metadata; contains `steps_completed`."""
 
 
+class NeverStored(RuntimeError):
+    """The cluster has refused a fact for good, and certainly none of its repeats has been stored."""
+
+
 class Answers(Protocol):
     """Information from the cluster for a trial."""
 
@@ -89,7 +93,7 @@ class Transport(Answers, Protocol):
     for it. The refusal is raised once, as RuntimeError, by the next call of `report`, `flush`, `set_status`,
     `best_validation` or `close`. No other method raises it, so that it cannot cause the loss of a completed
     operation or a stored checkpoint. Later reports are still sent. A permanently refused fact raises
-    RuntimeError from its own call, or from one of the methods above if that call has already returned.
+    `NeverStored` from its own call, or from one of the methods above if that call has already returned.
     """
 
     def start(self) -> None:

@@ -24,6 +24,8 @@ Progress = Callable[[int], None]
 
 RETRIED_STATUSES = frozenset({502, 503, 504})
 TOO_MANY = 429
+PASSING_STATUSES = RETRIED_STATUSES | {TOO_MANY}
+"""After these, the same request may succeed later."""
 _PATIENCE_S = 15.0
 """Longer pauses requested by a gateway are not honored."""
 # Not POST and PATCH: one that got no response may have been carried out.
@@ -261,6 +263,13 @@ def _again_after(method: str, response: requests.Response) -> float | None:
         text = response.headers.get("Retry-After", "")
         return float(text) if text.isdecimal() and float(text) <= _PATIENCE_S else None
     return 0.0 if method in _REPEATABLE and response.status_code in RETRIED_STATUSES else None
+
+
+def is_passing(error: errors.BadRequestException) -> bool:
+    """Whether the same request may succeed later: the master is away, restarts, or has too much to do."""
+    if isinstance(error, errors.StatusException):
+        return error.status_code in PASSING_STATUSES
+    return not isinstance(error, errors.UntrustedCertificate)
 
 
 def _encoded(body: Any) -> bytes:

@@ -14,6 +14,7 @@ from determined.core import (
     TrainContext,
 )
 from determined.storage import SharedFSStorageManager
+from determined.transport.protocol import NeverStored
 from tests.sdk.core.copying_storage import Copying
 from tests.sdk.core.fake_transport import FakeTransport
 from tests.sdk.core.thread_ranks import run_ranks
@@ -152,6 +153,39 @@ def test_a_failing_store_leaves_nothing_behind(store, transport, model):
         (path / "state").write_text("x")
     assert list(store.iterdir()) == []
     assert transport.log == []
+
+
+REFUSED_FOR_GOOD = [NeverStored("larger than a message may be"), ValueError("it cannot be stored")]
+
+
+def upload_directory(checkpoint, model):
+    checkpoint.upload(model, STEPS)
+
+
+def write_into_store(checkpoint, model):
+    with checkpoint.store_path(STEPS) as (path, _):
+        (path / "state").write_text("x")
+
+
+PERHAPS_REGISTERED = [RuntimeError("the thread has ended"), OSError("no answer"), KeyboardInterrupt()]
+
+
+@pytest.mark.parametrize("manager", [SharedFSStorageManager, Copying])
+@pytest.mark.parametrize("failure", [*REFUSED_FOR_GOOD, *PERHAPS_REGISTERED], ids=repr)
+@pytest.mark.parametrize("uploads", [False, True])
+def test_the_files_of_a_checkpoint_are_removed_if_it_will_never_be_registered(
+    store, transport, model, manager, failure, uploads, monkeypatch
+):
+    def refuse(stored):
+        raise failure
+
+    monkeypatch.setattr(transport, "checkpoint", refuse)
+    checkpoint = CheckpointContext(DummyDistributedContext(), manager(store), transport)
+    store_once = upload_directory if uploads else write_into_store
+    with pytest.raises(type(failure)):
+        store_once(checkpoint, model)
+    assert bool(list(store.iterdir())) == (failure in PERHAPS_REGISTERED)
+    assert (model / "metadata.json").exists() == uploads, "files of the script are its own"
 
 
 def test_upload_and_download(checkpoint, transport, model, tmp_path):

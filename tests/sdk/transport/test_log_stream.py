@@ -24,6 +24,7 @@ def since(call, records):
 @pytest.fixture
 def session(gateway, client_home, monkeypatch):
     monkeypatch.setattr(log_stream, "_PAUSE_S", 0)
+    monkeypatch.setattr(log_stream, "_BUSY_PAUSE_S", 0)
     gateway.answer("GET", TRIAL, {"trial": {"state": "STATE_COMPLETED"}})
     with Session(gateway.url) as made:
         yield made
@@ -59,6 +60,14 @@ def test_a_dropped_connection_is_taken_up_without_loss_or_doubles(gateway, sessi
     assert ids(log_stream.follow(session, log_stream.trial(3))) == [1, 2, 3, 4, 5]
     resumed = gateway.calls_to("GET", LOGS)[1]
     assert resumed.query["timestampAfter"] == ["2023-08-01T12:00:00.000006Z"]
+
+
+def test_a_master_without_a_place_for_a_stream_is_asked_again(gateway, session):
+    """As after a restart, when many follow a log, or when a proxy refuses without saying until when."""
+    refusals = [Status(429) for _ in range(8)]
+    gateway.answer("GET", LOGS, *refusals, lambda call: Lines(since(call, [line(1, 1), line(2, 2)])))
+    assert ids(log_stream.follow(session, log_stream.trial(3))) == [1, 2]
+    assert len(gateway.calls_to("GET", LOGS)) == len(refusals) + 1
 
 
 def test_an_end_before_the_trials_end_is_no_end(gateway, session):

@@ -8,10 +8,11 @@ import sys
 import pytest
 
 from det_contracts import checkpoint_ids
+from determined.common.api import errors
 from determined.experimental._own_output import OwnOutput
 from determined.transport import outside
 from determined.transport.outside import OutsideTransport, Place
-from determined.transport.protocol import MetricReport, StoredCheckpoint
+from determined.transport.protocol import MetricReport, NeverStored, StoredCheckpoint
 from determined.transport.rest import Session
 from tests.fixtures.local_cluster import wait_for
 from tests.sdk.fake_gateway import Status
@@ -184,3 +185,12 @@ def test_output_is_shown_and_handed_on(monkeypatch):
         ("two", "stdout", 3),
         ("rest", "stdout", 3),
     ]
+
+
+@pytest.mark.parametrize("answers", [[Status(403)], [Status(503), Status(403)]])
+def test_only_a_refusal_before_which_no_answer_was_lost_is_certain(gateway, transport, answers):
+    """Files of a checkpoint that may be registered must not be removed."""
+    gateway.answer("POST", "/api/v1/checkpoints", *answers)
+    with pytest.raises((NeverStored, errors.ForbiddenException)) as refusal:
+        transport.checkpoint(StoredCheckpoint("u", {"a": 1}, {"steps_completed": 3}))
+    assert isinstance(refusal.value, NeverStored) == (len(answers) == 1)
