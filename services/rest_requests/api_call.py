@@ -30,6 +30,8 @@ from services.people.domain import User
 from services.rest_requests.backend import Backend
 from services.rest_requests.streaming import Stream, prefetch_first
 from services.web import errors
+from services.web.pacing import anonymous_client
+from services.web.pacing_middleware import Client
 
 E = TypeVar("E")
 COOKIE = "auth"
@@ -117,6 +119,17 @@ class ApiCall:
             # In the background: the answer does not depend on it, and the token stays the same.
             self.backend.renewals.start(session.id, sessions.renewed_until(session.started_at, now))
         return session
+
+    @property
+    def client(self) -> Client:
+        """Whose share of the gateway's time the request takes: an address's, if its token is not valid."""
+        try:
+            session = self.session()
+        except Refused:
+            # A wrong token must not use up somebody's share.
+            name = anonymous_client(self.address)
+            return Client(name, name)
+        return Client(session.user, sessions.rate_limit_key(session))
 
     @property
     def visibility(self) -> Visibility:

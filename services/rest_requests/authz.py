@@ -16,18 +16,16 @@ from services.kit.authz.access_check import AccessRequest, forbidden
 from services.kit.authz.needs import PARAMETER, Row
 from services.kit.authz.permissions import Kind
 from services.kit.roots import Key
-from services.people import sessions, tokens
+from services.people import tokens
 from services.rest_requests.api_call import FOR_READING, ApiCall
 from services.web import tickets
-from services.web.pacing import anonymous_client
-from services.web.pacing_middleware import SLOT_KEY
 from services.web.upgrades import is_upgrade
 
 
 def guard(row: Row) -> Callable[[Request], Awaitable[None]]:
     """Make the check that every request to a route has to pass, from what the route needs.
 
-    The check raises `Refused` if the caller is unknown (401), not allowed (403) or over its limits (429).
+    The check raises `Refused` if the caller is unknown (401) or not allowed (403).
     """
 
     async def check(request: Request) -> None:
@@ -39,7 +37,7 @@ def guard(row: Row) -> Callable[[Request], Awaitable[None]]:
 async def _check(request: Request, row: Row) -> None:
     permission, kind, reads = row
     ticket = kind == "page" and request.path_params.get("rest", "").startswith(tickets.PREFIX)
-    call, slot = ApiCall(request), request.scope[SLOT_KEY]
+    call = ApiCall(request)
     # An upgrade with no token authenticates with the shell's key, which the route itself checks.
     keyed = kind == "page" and is_upgrade(request) and call.token() is None
     if permission != "anybody" or ticket or request.method != "GET":
@@ -47,12 +45,8 @@ async def _check(request: Request, row: Row) -> None:
         # record.
         await call.catalogue.catch_up()
     if permission == "anybody" or ticket or keyed:
-        await slot.acquire(anonymous_client(call.address))
         return
     session = call.session()
-    # Only after the session is known: limits are per session, and a wrong token must not use up
-    # somebody's share.
-    await slot.acquire(sessions.rate_limit_key(session))
     # In a thread, before the check looks the records up: rules that find one missing would load it on the
     # event loop.
     await call.catalogue.evicted.load(_named_record_keys(request, request.scope["route"].path))

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from det_contracts.problems import Problem, invalid
 from services.web import errors
 from services.web.bodies import LIMIT_BYTES
+from services.web.pacing_middleware import Pace
 from services.web.tunnels import EXTENSION
 from services.web.unread import UnreadData
 
@@ -55,8 +56,8 @@ Authenticate = Callable[[Scope], Awaitable[Problem | None]]
 class BodyLimitsMiddleware:
     """Ignores trailing slashes and content types, and refuses oversized requests with 413."""
 
-    def __init__(self, app: ASGIApp, authenticate: Authenticate) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, authenticate: Authenticate, pace: Pace) -> None:
+        self._app, self._pace = app, pace
         self._authenticate = authenticate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,7 +73,7 @@ class BodyLimitsMiddleware:
         # Proxies and servers disagree about which of the two counts, which lets a client hide a second
         # request in a body.
         if dict(headers).keys() >= AMBIGUOUS:
-            await _refuse_ambiguous(scope, receive, send)
+            await self._pace.run(_refuse_ambiguous, scope, receive, send)
             return
         announced = dict(headers).get(b"content-length", b"0")
         size = int(announced) if announced.isdigit() else 0
@@ -90,7 +91,8 @@ class BodyLimitsMiddleware:
             problem, status = denial, 401
         # Read the rest: a client that is still sending would see a broken pipe instead of the answer.
         await _discard(receive)
-        await errors.response(scope["path"], problem, status)(scope, receive, send)
+        answer = errors.response(scope["path"], problem, status)
+        await self._pace.run(answer, scope, receive, send)
 
 
 async def _refuse_ambiguous(scope: Scope, receive: Receive, send: Send) -> None:

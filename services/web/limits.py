@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from services.kit.admission import Admission
 from services.kit.process_metrics import Reading
 from services.web.pacing import Pacing
-from services.web.turns import DataTurns
+from services.web.turns import Turns
 
 T = TypeVar("T")
 BACKGROUND_NICENESS = 5
@@ -78,7 +78,7 @@ class Limits:
         and per user. For `requests_each` and `requests_rate`, see `Pacing`.
         """
         self.pacing = Pacing(requests_each, requests_rate)
-        self.data_turns = DataTurns()
+        self.request_turns, self.data_turns = Turns(), Turns()
         self.streams = Admission(
             "streams and waiting requests", at_once=streams, each=streams_each, waiting=0
         )

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from det_contracts.problems import Problem
 from services.kit.host_addresses import parse_address, split_list
 from services.web import errors, tickets
+from services.web.pacing_middleware import Pace
 
 MISDIRECTED = 421
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
@@ -51,8 +52,8 @@ class HostSettings(Protocol):
 class OriginMiddleware:
     """Refuses requests under foreign host names, and changes requested by another site's page."""
 
-    def __init__(self, app: ASGIApp, settings: HostSettings) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, settings: HostSettings, pace: Pace) -> None:
+        self._app, self._pace = app, pace
         self._names = HostNames([settings.host, socket.gethostname(), *split_list(settings.allowed_hosts)])
         self._origins = {origin.lower().rstrip("/") for origin in split_list(settings.allowed_origins)}
 
@@ -73,7 +74,7 @@ class OriginMiddleware:
         else:
             await self._app(scope, receive, send)
             return
-        await answer(scope, receive, send)
+        await self._pace.run(answer, scope, receive, send)
 
     def _foreign_origin(self, request: Request) -> str | None:
         """Return the other site whose page asks for a change, or None."""

@@ -1,26 +1,46 @@
-"""Releases the place of a request, whatever becomes of it."""
+"""Lets each request through in its client's turn, and releases its place whatever becomes of it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from services.kit.admission import Busy
+from services.web import errors
 from services.web.pacing import Pacing, RequestSlot
+from services.web.turns import Turns
 
 SLOT_KEY = "steadfast.place"
-"""Scope key; the authentication takes the place once it knows the client."""
+"""Scope key of the request's place, for an answer that never begins."""
 
 
-class PacingMiddleware:
-    """Holds a place until the answer begins, because streams have their own limit."""
+class Client(NamedTuple):
+    """Who sends a request."""
 
-    def __init__(self, app: ASGIApp, pacing: Pacing) -> None:
-        self._app = app
-        self._pacing = pacing
+    user: str
+    """Takes turns with other users; an address, if nobody is logged in."""
+    name: str
+    """Whose place and rate the request uses up: a user, an API token or a run."""
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+
+class Pace:
+    """Runs an application in its client's turn, and holds a place until the answer begins.
+
+    Streams have a limit of their own. The application may be the whole API or a refusal, which costs nearly
+    as much as an answer.
+    """
+
+    def __init__(self, pacing: Pacing, turns: Turns, client_of: Callable[[Scope], Client]) -> None:
+        self._pacing, self._turns = pacing, turns
+        self._client_of = client_of
+
+    async def run(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run `app`, or refuse a client that has too many requests with 429."""
+        client = self._client_of(scope)
+        # Before the place, so that clients who are told to come again take turns, as well.
+        await self._turns.take(client.user, client.name)
         slot = scope[SLOT_KEY] = RequestSlot(self._pacing)
 
         async def release_at_start(message: Message) -> None:
@@ -29,6 +49,25 @@ class PacingMiddleware:
             await send(message)
 
         try:
-            await self._app(scope, receive, release_at_start)
+            await slot.acquire(client.name)
+        except Busy as busy:
+            await errors.response(scope["path"], busy.problem)(scope, receive, send)
+            return
+        try:
+            await app(scope, receive, release_at_start)
         finally:
             slot.release()
+
+
+class PacingMiddleware:
+    """Paces every request that reaches it; those in front of it pace what they refuse."""
+
+    def __init__(self, app: ASGIApp, pace: Pace) -> None:
+        self._app = app
+        self._pace = pace
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._pace.run(self._app, scope, receive, send)
+        else:
+            await self._app(scope, receive, send)

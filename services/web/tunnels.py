@@ -18,7 +18,7 @@ from det_contracts.problems import Refused
 from services.kit.admission import Admission
 from services.kit.cancellation import cancel_and_wait, finish
 from services.web.pacing_middleware import SLOT_KEY
-from services.web.turns import DataTurns
+from services.web.turns import Turns
 from services.web.upgrades import CHUNK, PROTOCOL, Headers, UpgradedConnection
 
 EXTENSION = "steadfast.tunnel"
@@ -50,7 +50,7 @@ class Tunnel(Response):
         *,
         admission: Admission,
         who: str,
-        turns: DataTurns,
+        turns: Turns,
         recheck: Callable[[], None],
         release: Callable[[], Awaitable[object]],
     ) -> None:

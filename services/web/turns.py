@@ -1,8 +1,8 @@
-"""Shares the event loop among data that is passed on, so that no amount of it delays anything long.
+"""Shares the event loop among users, so that no amount of data or requests of one delays another long.
 
-Passing on 64 KiB takes a millisecond or more, and a task may send, or a user download, without end. An
-answer to somebody else takes some dozens of iterations of the loop, so each of them must not wait for a part
-of every such stream.
+Passing on 64 KiB takes a millisecond or more, and so does a request. A task may send, or a user ask, without
+end. An answer to somebody else takes some dozens of iterations of the loop, so each of them must not wait for
+a part of every stream, or for the beginning of every other request.
 """
 
 from __future__ import annotations
@@ -12,28 +12,32 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
 
 EVERY = 8
-"""Iterations of the loop from one part to the next. Where nothing else happens they take microseconds."""
+"""Iterations of the loop from one turn to the next. Where nothing else happens they take microseconds."""
 
 
 PART_BYTES = 64 * 1024
 """What is passed on in one turn. Larger parts of a stream take several."""
 
 
-class DataTurns:
-    """Lets one part of data through every few iterations of the event loop; users take turns."""
+class Turns:
+    """Gives one turn every few iterations of the event loop, by users and then by the clients of each."""
 
     def __init__(self, every: int = EVERY) -> None:
         self._every = every
-        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
-        """By user; the one whose turn is next comes first."""
+        self._waiting: OrderedDict[str, OrderedDict[str, deque[asyncio.Future[None]]]] = OrderedDict()
+        """By user and client; those whose turn is next come first."""
         self._pause = 0
         """Iterations until the next turn."""
         self._armed = False
 
-    async def take(self, who: str) -> None:
-        """Wait for the next turn of a user."""
+    async def take(self, user: str, client: str = "") -> None:
+        """Wait for the next turn of a user. `client` is one of those who act for the user."""
+        if not self._pause and not self._waiting:
+            self._pause = self._every - 1
+            self._arm()
+            return
         turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(who, deque()).append(turn)
+        self._waiting.setdefault(user, OrderedDict()).setdefault(client, deque()).append(turn)
         self._arm()
         await turn
 
@@ -66,10 +70,13 @@ class DataTurns:
     def _grant(self) -> bool:
         """Give the next turn. Returns whether anybody took it: a cancelled waiter uses up none."""
         while self._waiting:
-            who, turns = self._waiting.popitem(last=False)
+            user, clients = self._waiting.popitem(last=False)
+            client, turns = clients.popitem(last=False)
             turn = turns.popleft()
             if turns:
-                self._waiting[who] = turns
+                clients[client] = turns
+            if clients:
+                self._waiting[user] = clients
             if not turn.done():
                 turn.set_result(None)
                 return True

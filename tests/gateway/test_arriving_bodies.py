@@ -3,6 +3,9 @@
 import pytest
 
 from services.web.body_limits import BodyLimitsMiddleware
+from services.web.pacing import Pacing
+from services.web.pacing_middleware import Client, Pace
+from services.web.turns import Turns
 from tests.gateway.test_connections import HEAD, answer, body_of, played, settled
 
 KIB = 1 << 10
@@ -25,7 +28,8 @@ async def collecting(scope, receive, send):
     await answer(send, b"%d" % len(body))
 
 
-APP = BodyLimitsMiddleware(collecting, nobody_is_refused)
+PACE = Pace(Pacing(1000, 0.0), Turns(), lambda scope: Client("ann", "ann"))
+APP = BodyLimitsMiddleware(collecting, nobody_is_refused, PACE)
 
 
 async def begins(server, address, path=b"/api/v1/models"):

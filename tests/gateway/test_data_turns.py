@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from det_contracts.context import Context
-from services.web.turns import EVERY, PART_BYTES, DataTurns
+from services.web.turns import EVERY, PART_BYTES, Turns
 from tests.gateway import stories as story
 from tests.gateway.test_stream_places import full
 from tests.gateway.test_task_pages import board, task
@@ -36,7 +36,7 @@ async def iterations(number):
 
 def during(number, users):
     async def work():
-        turns, counted = DataTurns(), Counter()
+        turns, counted = Turns(), Counter()
         senders = [asyncio.ensure_future(passed_on(turns, who, counted)) for who in users]
         await iterations(2 * EVERY)
         before = counted.copy()
@@ -61,9 +61,28 @@ def test_users_take_turns_whatever_number_of_streams_each_has():
     assert abs(parts["ann"] - parts["bob"]) <= 2
 
 
+def test_a_user_has_no_more_turns_with_many_tokens_and_a_runaway_script_leaves_its_owner_some():
+    async def work():
+        turns, order = Turns(), []
+
+        async def take(user, client):
+            await turns.take(user, client)
+            order.append((user, client))
+
+        clients = [("mal", f"token {n}") for n in range(4)] + [("ann", "script")] * 4
+        clients += [("ann", "ann"), ("bob", "bob")]
+        await asyncio.gather(*(take(*client) for client in clients))
+        return order
+
+    order = asyncio.run(work())
+    # The first finds nobody waiting.
+    assert order.index(("bob", "bob")) == 3
+    assert order.index(("ann", "ann")) == 5
+
+
 def test_one_that_goes_takes_no_turn_of_another():
     async def work():
-        turns = DataTurns()
+        turns = Turns()
         gone = [asyncio.ensure_future(turns.take("ann")) for _ in range(100)]
         await asyncio.sleep(0)
         for waiter in gone:
@@ -80,7 +99,7 @@ def test_one_that_goes_takes_no_turn_of_another():
 
 def test_where_nobody_else_is_there_a_part_is_passed_on_at_once():
     async def work():
-        turns = DataTurns()
+        turns = Turns()
         loop = asyncio.get_running_loop()
         began = loop.time()
         for _ in range(1000):
@@ -93,13 +112,13 @@ def test_where_nobody_else_is_there_a_part_is_passed_on_at_once():
 @pytest.fixture
 def turns(monkeypatch):
     """Who took how many turns."""
-    taken, real = Counter(), DataTurns.take
+    taken, real = Counter(), Turns.take
 
-    async def take(self, who):
-        taken[who] += 1
-        await real(self, who)
+    async def take(self, user, client=""):
+        taken[user] += 1
+        await real(self, user, client)
 
-    monkeypatch.setattr(DataTurns, "take", take)
+    monkeypatch.setattr(Turns, "take", take)
     return taken
 
 

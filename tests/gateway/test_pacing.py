@@ -9,7 +9,8 @@ from services.people import tokens
 from services.people.sessions import rate_limit_key
 from services.web import pacing
 from services.web.pacing import Pacing
-from services.web.pacing_middleware import SLOT_KEY, PacingMiddleware
+from services.web.pacing_middleware import Client, Pace, PacingMiddleware
+from services.web.turns import EVERY, Turns
 from tests.gateway.harness import Harness
 
 ME = "/api/v1/me"
@@ -118,10 +119,65 @@ def test_who_says_nobody_has_the_share_of_an_address(made, monkeypatch, no_time_
     monkeypatch.setattr(pacing, "BURST_S", 1.0)
     monkeypatch.setattr(pacing, "WITHIN_S", 0.0)
     gateway = made(requests_rate=5.0)
+    token = gateway.client.headers.pop("Authorization")
     codes = many(gateway, 20, "/api/v1/master")
     assert 0 < codes.count(429) < 20
+    gateway.client.headers["Authorization"] = token
     assert gateway.send("GET", ME).status_code == 200
+    assert set(many(gateway, 2, "/api/v1/master")) == {200}, "who has logged in uses up no address's share"
     assert admission(gateway).active == 0
+
+
+REFUSED = {
+    "no such page": ("GET", "/nowhere", {}, 404),
+    "no such route": ("GET", "/api/v1/nowhere", {}, 404),
+    "no such method": ("HEAD", "/api/v1/experiments", {}, 405),
+    "not logged in": ("GET", ME, {"Authorization": ""}, 401),
+    "wrong token": ("GET", ME, {"Authorization": "Bearer x"}, 401),
+    "foreign name": ("GET", ME, {"Host": "evil.example"}, 421),
+    "foreign page": ("POST", "/api/v1/auth/logout", {"Origin": "http://evil"}, 403),
+    "ambiguous": ("GET", ME, {"Content-Length": "0", "Transfer-Encoding": "chunked"}, 400),
+    "too large": ("POST", ME, {"Content-Length": f"{1 << 40}"}, 413),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_who_is_refused_has_a_share_as_well(made, monkeypatch, no_time_passes, kind):
+    """A refusal costs nearly as much as an answer: a loop of them took all of a gateway's time."""
+    monkeypatch.setattr(pacing, "BURST_S", 1.0)
+    monkeypatch.setattr(pacing, "WITHIN_S", 0.0)
+    gateway = made(requests_rate=5.0)
+    method, path, headers, status = REFUSED[kind]
+    if "Origin" in headers:
+        # Another site's page can send cookies at most.
+        del gateway.client.headers["Authorization"]
+
+    async def ask():
+        return [(await gateway.client.request(method, path, headers=headers)).status_code for _ in range(12)]
+
+    codes = gateway.run(ask())
+    assert set(codes) == {status, 429}
+    assert codes.count(status) <= 5
+    assert admission(gateway).active == 0
+
+
+@pytest.mark.parametrize("path", [ME, "/nowhere", "/api/v1/experiments?limit=100"])
+def test_a_crowd_of_one_user_delays_an_answer_to_another_little(made, path):
+    gateway = made()
+    his = {"Authorization": gateway.client.headers["Authorization"]}
+    hers = {"Authorization": f"Bearer {gateway.log_in('admin')}"}
+
+    async def ask():
+        crowd = [asyncio.ensure_future(gateway.client.get(path, headers=his)) for _ in range(300)]
+        # All of them have arrived before hers.
+        for _ in range(2 * EVERY):
+            await asyncio.sleep(0)
+        assert (await gateway.client.get(ME, headers=hers)).status_code == 200
+        before_hers = sum(request.done() for request in crowd)
+        await asyncio.gather(*crowd)
+        return before_hers
+
+    assert gateway.run(ask()) <= 30
 
 
 def test_any_number_where_there_is_no_limit(made):
@@ -134,7 +190,6 @@ def test_a_stream_holds_no_place_once_it_begins():
         rules, begun, over = Pacing(1, 0.0), asyncio.Event(), asyncio.Event()
 
         async def stream(scope, receive, send):
-            await scope[SLOT_KEY].acquire("ann")
             held = rules.admission.active
             await send({"type": "http.response.start"})
             begun.held = held
@@ -144,7 +199,8 @@ def test_a_stream_holds_no_place_once_it_begins():
         async def send(message):
             """Nobody reads it."""
 
-        going_on = asyncio.ensure_future(PacingMiddleware(stream, rules)({"type": "http"}, None, send))
+        pace = Pace(rules, Turns(), lambda scope: Client("ann", "ann"))
+        going_on = asyncio.ensure_future(PacingMiddleware(stream, pace)({"type": "http"}, None, send))
         await begun.wait()
         assert (begun.held, rules.admission.active) == (1, 0)
         over.set()

@@ -25,7 +25,7 @@ from services.web import errors, small_chunks
 from services.web.body_limits import BodyLimitsMiddleware
 from services.web.connection import Connections, HttpConnection
 from services.web.origins import OriginMiddleware
-from services.web.pacing_middleware import PacingMiddleware
+from services.web.pacing_middleware import Client, Pace, PacingMiddleware
 from services.web.query import QueryNamesMiddleware
 from services.web.request_metrics import MetricsMiddleware
 
@@ -77,12 +77,19 @@ def application(backend: Backend) -> FastAPI:
         app.add_middleware(TracingMiddleware, tracer=backend.tracer)
     # The last one added is the outermost: a request from a foreign page is refused before a byte of its body
     # is read, and its body before its turn is waited for.
-    app.add_middleware(PacingMiddleware, pacing=backend.limits.pacing)
+    pace = Pace(backend.limits.pacing, backend.limits.request_turns, functools.partial(_client_of, app))
+    app.add_middleware(PacingMiddleware, pace=pace)
     app.add_middleware(MetricsMiddleware, measures=backend.measures)
     app.add_middleware(QueryNamesMiddleware)
-    app.add_middleware(BodyLimitsMiddleware, authenticate=functools.partial(_authentication_problem, app))
-    app.add_middleware(OriginMiddleware, settings=backend.settings)
+    authenticate = functools.partial(_authentication_problem, app)
+    app.add_middleware(BodyLimitsMiddleware, authenticate=authenticate, pace=pace)
+    app.add_middleware(OriginMiddleware, settings=backend.settings, pace=pace)
     return app
+
+
+def _client_of(app: FastAPI, scope: Scope) -> Client:
+    """Return who sends a request, as far as this gateway has read the log."""
+    return ApiCall(Request({**scope, "app": app})).client
 
 
 async def _authentication_problem(app: FastAPI, scope: Scope) -> Problem | None:
