@@ -49,6 +49,8 @@ class CheckedSubmission(msgspec.Struct, frozen=True):
     """Values of the enumeration that clients know."""
     notices: list[str]
     """The warnings as sentences, with additional ones."""
+    fits: bool
+    """Whether its pool could ever hold one of its trials."""
 
 
 class SubmittedCode:
@@ -175,7 +177,7 @@ async def check_submission(
         if request.unmanaged
         else images.unused_image_warnings(config, config["resources"]["resource_pool"], state)
     )
-    return CheckedSubmission(command, warnings, [*notices, *unused])
+    return CheckedSubmission(command, warnings, [*notices, *unused], fits=not notices)
 
 
 async def _check_cluster(

@@ -11,6 +11,7 @@ import tarfile
 import msgspec
 import pytest
 
+from det_contracts import queries
 from det_contracts.commands import CreateExperiment, SubmitTask
 from det_contracts.events import checkpoints
 from det_contracts.events.gateway import AgentUser, ProjectSet
@@ -70,6 +71,22 @@ def test_an_experiment_is_made_of_configuration_and_code(open_gateway):
         assert archive.extractfile("pkg/a.py").read() == b"x = 1\n"
     shown = open_gateway.get("/api/v1/experiments/1/model_def")
     assert base64.b64decode(shown["b64Tgz"]) == content
+
+
+@pytest.mark.parametrize(("slots", "can_start"), [(1, True), (64, False)])
+def test_nobody_is_asked_about_an_experiment_that_is_about_to_start(open_gateway, slots, can_start):
+    """Who places its trials would have to answer first."""
+    open_gateway.apply(story.worker_here())
+    config = YAML + f"resources: {{slots_per_trial: {slots}}}\n"
+    shown = _submit(open_gateway, config, activate=True)["experiment"]
+    assert open_gateway.peers.asked_at.keys().isdisjoint(
+        (queries.SearchProgress, queries.Waiting, queries.Pools)
+    )
+    assert (shown["state"], shown["canStart"], shown["progress"]) == ("STATE_QUEUED", can_start, None)
+    # As it goes on is a question of its own, with the same answer to what is known from the start.
+    later = open_gateway.get(f"{PATH}/1")["experiment"]
+    assert open_gateway.peers.asked_at.keys() >= {queries.SearchProgress, queries.Waiting, queries.Pools}
+    assert {**shown, "duration": None} == {**later, "duration": None}
 
 
 def test_snake_case_paused_and_a_worker_that_is_large_enough(open_gateway):

@@ -92,12 +92,22 @@ async def submit_experiment(call: UserCall, external_id: str) -> Response:
     # An external id may belong to an experiment that somebody else has created in a workspace which this user
     # must not see.
     call.check_view("experiment", id)
-    shown, config = await show(call, id), mask_secrets(call.catalogue.submission(id).config)
+    shown = await _show_submitted(call, id, can_start=ready.fits)
+    config = mask_secrets(call.catalogue.submission(id).config)
     return call.answer({"experiment": shown, "config": config, **_warnings(ready)})
 
 
 def _warnings(ready: submit.CheckedSubmission) -> dict[str, list[str]]:
     return {"warnings": ready.warnings, "notices": ready.notices}
+
+
+async def _show_submitted(call: UserCall, id: int, *, can_start: bool) -> dict[str, Any]:
+    """An experiment as it was submitted.
+
+    No other service is asked: they are about to place its trials, and each question would delay that.
+    """
+    trials = await load_for_display(call, [id])
+    return experiment(call.catalogue.experiment(id), call.catalogue.state, trials[id], can_start=can_start)
 
 
 async def show(call: UserCall, id: int) -> dict[str, Any]:
