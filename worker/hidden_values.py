@@ -6,6 +6,8 @@ act as its owner while it runs.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -19,6 +21,7 @@ FILE = "hidden.json"
 """In a run's folder, which only the worker's user may read."""
 MIN_LENGTH = 8
 """Shorter secrets are shown: they are parts of too much that is none."""
+LOST = "a power loss has damaged the record of what must not be shown of it"
 
 
 def save(run_dir: Path, config: Mapping[str, Any], tokens: Iterable[str]) -> None:
@@ -28,30 +31,47 @@ def save(run_dir: Path, config: Mapping[str, Any], tokens: Iterable[str]) -> Non
     tokens = list(filter(None, tokens))
     values = [*secrets_of(config).values(), *tokens, *map(page_key, tokens)]
     run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # On disk before the run prints anything: its output may outlive a power loss that it does not.
-    write_atomic(run_dir / FILE, json.dumps(sorted(set(_texts(values)))).encode())
+    # Not flushed, or each start would wait for the disk. Output may outlive a power loss that this does not:
+    # it is then kept back. The name outlives it in any case, as file systems keep the order of names.
+    write_atomic(run_dir / FILE, json.dumps(sorted(set(_texts(values)))).encode(), durable=False)
 
 
 def are_saved(run_dir: Path) -> bool:
-    """Whether it is recorded what the log of a run must not show."""
-    return (run_dir / FILE).exists()
+    """Whether it is recorded what the log of a run must not show. A power loss may have damaged it."""
+    try:
+        return _read(run_dir) is not None
+    except ValueError:
+        return False
 
 
 class HiddenValues:
     """The secrets of one run."""
 
     def __init__(self, run_dir: Path) -> None:
-        try:
-            texts = json.loads((run_dir / FILE).read_bytes())
-        except (FileNotFoundError, json.JSONDecodeError):
-            # Prepared by an earlier version of the worker, or not yet.
-            texts = []
-        # The longest first: one may contain another.
-        self._values = sorted((text.encode("utf-8", "replace") for text in texts), key=len)[::-1]
+        self._values: list[bytes] | None = None
+        with contextlib.suppress(ValueError):
+            # Without the file: prepared by an earlier version of the worker.
+            texts = _read(run_dir) or []
+            # The longest first: one may contain another.
+            self._values = sorted((text.encode("utf-8", "replace") for text in texts), key=len)[::-1]
 
     def in_data(self, data: bytes) -> list[bytes]:
-        """Those that occur in some output, so that lines are searched for no others."""
+        """Those that occur in some output, so that lines are searched for no others.
+
+        Raises `OSError` if they are not known: then none of it may be shown.
+        """
+        if self._values is None:
+            raise OSError(errno.EIO, LOST)
         return [value for value in self._values if value in data]
+
+
+def _read(run_dir: Path) -> list[str] | None:
+    """What is recorded; None if there is no file. Raises `ValueError` if it is damaged."""
+    try:
+        texts: list[str] = json.loads((run_dir / FILE).read_bytes())
+    except FileNotFoundError:
+        return None
+    return texts
 
 
 def hide(line: bytes, values: Iterable[bytes]) -> bytes:

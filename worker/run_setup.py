@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -98,12 +97,8 @@ class Preparer:
             # Only here: on disk, in the order, secrets stay sealed.
             briefing = self._decrypted(briefing)
             tokens = briefing.task.session_token, briefing.task.user_token
-            with ThreadPoolExecutor(1) as beside:
-                # It waits for the disk, which takes as long as all of the rest.
-                hiding = beside.submit(hidden_values.save, run_dir, briefing.config, tokens)
-                prepared = self._prepare(run_dir, briefing, slots, _ports(briefing.gang, number, used_ports))
-                hiding.result()
-            return prepared
+            hidden_values.save(run_dir, briefing.config, tokens)
+            return self._prepare(run_dir, briefing, slots, _ports(briefing.gang, number, used_ports))
         except StorageRefused as error:
             raise CannotPrepare(f"Checkpoint storage validation failed: {error}") from error
         except Refused as error:

@@ -287,9 +287,10 @@ def _token(
     name: str, subject: str, signer_seed: str, nats: dict[str, Any], expires: float | None = None
 ) -> str:
     """Build a NATS JWT (algorithm ed25519-nkey)."""
+    signer = nkeys.from_seed(bytearray(signer_seed.encode()))
     claims: dict[str, Any] = {
         "iat": int(time.time()),
-        "iss": _public(signer_seed),
+        "iss": signer.public_key.decode(),
         "name": name,
         "sub": subject,
         "nats": nats,
@@ -301,7 +302,7 @@ def _token(
     claims["jti"] = base64.b32encode(digest).rstrip(b"=").decode()
     header = base64url.encode(b'{"typ":"JWT","alg":"ed25519-nkey"}')
     signed = f"{header}.{base64url.encode(json.dumps(claims).encode())}"
-    signature: bytes = nkeys.from_seed(bytearray(signer_seed.encode())).sign(signed.encode())
+    signature: bytes = signer.sign(signed.encode())
     return f"{signed}.{base64url.encode(signature)}"
 
 

@@ -76,19 +76,32 @@ def test_only_the_workers_user_may_read_what_is_hidden(printed, tmp_path):
     assert TOKEN in json.loads(path.read_text())
 
 
-def test_it_is_on_disk_before_the_run_prints_anything(tmp_path, monkeypatch):
-    """Output that waits to be shipped may outlive a power loss, and would be shown as it was printed."""
-    flushed = []
-    monkeypatch.setattr(files, "flush_folder", lambda folder: flushed.append(sorted(folder.iterdir())))
+def test_no_start_waits_for_the_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(files.os, "fsync", lambda _: pytest.fail("flushed"))
     hidden_values.save(tmp_path, {}, TOKENS)
-    assert flushed == [[tmp_path / hidden_values.FILE]]
+    assert hidden_values.are_saved(tmp_path)
 
 
-@pytest.mark.parametrize("content", [None, b"", b"{"])
-def test_runs_without_the_file_are_read_as_before(tmp_path, content):
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\0" * 80, b"\xff", json.dumps(TOKENS).encode()[:60]],
+    ids=["empty", "zeros", "no text", "a part"],
+)
+def test_output_that_outlives_what_it_must_not_show_is_kept_back(printed, tmp_path, content):
+    """A power loss may leave the name of a file that was not flushed, without its content."""
+    printed(f"ModuleNotFoundError: No module named '{TOKEN}'".encode(), stream=STDERR)
+    (tmp_path / hidden_values.FILE).write_bytes(content)
+    for read in (SpoolReader(tmp_path).read, lambda: last_lines(tmp_path)):
+        with pytest.raises(OSError, match=hidden_values.LOST):
+            read()
+    assert permanent_failure.cause(tmp_path, 1) == ""
+    # A run that has not started is prepared again.
+    assert not hidden_values.are_saved(tmp_path)
+
+
+def test_a_run_without_the_file_is_read_as_before(tmp_path):
     """As of workers of the version before."""
-    if content is not None:
-        (tmp_path / hidden_values.FILE).write_bytes(content)
     os.mkdir(tmp_path / "spool")
     Spool(str(tmp_path / "spool")).append(STDOUT, [b"plain"])
     assert [line.text for line in SpoolReader(tmp_path).read().lines] == ["plain"]
+    assert not hidden_values.are_saved(tmp_path)
