@@ -52,7 +52,7 @@ REBUILD_PATIENCE_S = 600.0
 
 RULES = Rules(
     owner="gateway",
-    fold_version=15,
+    fold_version=16,
     state=State,
     evolve=evolve,
     # It reads all events, since it also keeps what people did, and which messages cannot be read.

@@ -28,7 +28,14 @@ def settle(state: State, command: Settle, call: Call) -> Result:
     # before it (decision 3).
     done = [id for id in command.trial_ids if id in state.ended and not _has_unrecorded(state, id)]
     return Result(
-        [Settled(trial_id=id, reason="the trial has ended and all its reports are judged") for id in done]
+        [
+            Settled(
+                trial_id=id,
+                reason="the trial has ended and all its reports are judged",
+                end=state.ended[id].position,
+            )
+            for id in done
+        ]
     )
 
 

@@ -292,14 +292,36 @@ def test_but_it_does_once_somebody_says_what_stays(fold):
     assert deletion.uuids == ("a",)
 
 
-def test_and_not_while_a_script_of_it_runs_again(fold):
-    unmanaged(fold).decide()
-    fold.apply(
+def trial_ended(of=1):
+    return searcher.TrialEnded(trial_id=of, state="ERROR", restarts=0, reason="silent, or its script says so")
+
+
+REOPENED = {
+    "runs again": [
         searcher.ExperimentActivated(1, "started by ann"),
         searcher.RunOpened(
             trial_id=1, experiment_id=1, task_id="1.r1", allocation_id="1.r1.2", run=2, reason="started"
         ),
-        searcher.ExperimentRevised(1, {"checkpoint_storage.save_trial_latest": 1}, "set by ann"),
-    )
+    ],
+    # A script that was declared lost says how it ended, without a word that it has been there all the time.
+    "was lost": [searcher.ExperimentActivated(1, "its script ended, says ann")],
+}
+KEEP_BEST = {"checkpoint_storage.save_trial_best": 1, "checkpoint_storage.save_trial_latest": 0}
+
+
+@pytest.mark.parametrize("reopened", REOPENED.values(), ids=REOPENED)
+@pytest.mark.parametrize("late", [None, "before", "behind"])
+def test_a_script_that_ends_a_second_time_has_all_its_reports_judged_first(fold, reopened, late):
+    """Also if the first end is settled only now: metrics decides, and others state something in between."""
+    fold.apply(msgspec.structs.replace(experiment(), unmanaged=True), created(1), stored("a", 10))
+    fold.apply(validated(10, 0.2), trial_ended())
+    first = msgspec.structs.replace(settled(), end=fold.state.trials[1].end)
+    fold.apply(*([] if late else [first]), ended(), searcher.ExperimentRevised(1, KEEP_BEST, "set by ann"))
     assert fold.decide() == []
-    assert not fold.state.trials[1].settled
+    fold.apply(*reopened, *([first] if late == "before" else []), stored("b", 20), stored("c", 30))
+    assert fold.decide() == []
+    fold.apply(trial_ended(), ended(), *([first] if late == "behind" else []))
+    assert fold.decide() == []
+    fold.apply(validated(20, 0.1), msgspec.structs.replace(first, end=fold.state.trials[1].end))
+    (deletion,) = fold.decide()
+    assert deletion.uuids == ("a", "c")

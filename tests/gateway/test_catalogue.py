@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from det_contracts.events import searcher
+from det_contracts.events import metrics, searcher
 from services.catalogue import audit, runs, usage_days
 from services.catalogue.store import CHECKPOINTS, EXPERIMENTS, METADATA, TRIALS
 from services.gateway.app import RULES
@@ -117,6 +117,18 @@ def test_what_scripts_and_workers_say_of_unknown_things_passes_by():
     )
     fold.apply(story.deleted("u"))
     assert dump(fold.state) == before
+
+
+def test_a_trial_that_ends_a_second_time_is_settled_only_once_its_last_reports_are_judged():
+    """Else its experiment would leave memory, and its columns be kept, before they are final."""
+    judged = metrics.Settled(trial_id=10, reason="all is judged")
+    fold = Fold(RULES).apply(
+        story.created(1), story.trial_created(10), story.trial_ended(10, "ERROR"), judged
+    )
+    assert fold.state.trials[10].settled
+    fold.apply(story.trial_ended(10))
+    assert not fold.state.trials[10].settled
+    assert fold.apply(judged).state.trials[10].settled
 
 
 def test_the_migration_makes_the_tables_that_the_code_means(tmp_path):

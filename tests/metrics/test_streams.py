@@ -2,11 +2,14 @@
 
 import copy
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from det_contracts import codec, subjects
 from det_contracts.events import metrics, searcher
+from services.kit.rules import Call
+from services.metrics.commands import COMMANDS, Settle
 from tests.metrics.world import World, lines, reports, series
 
 STREAMS = (subjects.CONTROL, subjects.REPORTS, subjects.LOGS)
@@ -85,3 +88,35 @@ def test_a_settled_trial_is_evicted_only_once_it_has_ended(world):
     assert set(world.state.ended) == {4}
     world.add(metrics.Settled(trial_id=4, reason="judged")).fold()
     assert world.state.ended == {}
+
+
+ENDED = searcher.TrialEnded(trial_id=4, state="ERROR", restarts=0, reason="silent")
+OPENED = searcher.RunOpened(
+    trial_id=4, experiment_id=1, task_id="1.a", allocation_id="1.a.2", run=2, reason="started"
+)
+
+
+def settle(world):
+    return COMMANDS[Settle](world.state, Settle((4,)), Call("c", 1.0)).events
+
+
+@pytest.mark.parametrize("again", [[ENDED], [OPENED], [OPENED, ENDED]], ids=["ended", "opened", "both"])
+@pytest.mark.parametrize("overtaken", [False, True], ids=["read", "overtaken"])
+def test_a_trial_that_is_reopened_or_ends_again_is_settled_anew(world, again, overtaken):
+    """Whether the searcher states it before the decision about the first end, or behind it."""
+    world.add(ENDED).fold()
+    first = settle(world)
+    world.add(*(again + first if overtaken else first + again)).fold()
+    # A trial that is settled leaves memory, and nobody would see that it has ended.
+    assert not world.state.settled
+    if ENDED not in again:
+        assert not world.state.ended
+        world.add(ENDED).fold()
+    world.add(*settle(world)).fold()
+    assert (set(world.state.ended), set(world.state.settled)) == (set(), {4})
+
+
+def test_a_trial_that_is_deleted_before_it_is_settled_leaves_nothing(world):
+    world.add(ENDED).fold()
+    world.add(searcher.TrialsDeleted(1, (4,), ("1.a",), "deleted by bob"), *settle(world)).fold()
+    assert (world.state.ended, world.state.settled) == ({}, {})

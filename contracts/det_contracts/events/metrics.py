@@ -25,11 +25,14 @@ class Validated(msgspec.Struct, frozen=True, kw_only=True):
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
     """The trial has ended, all its stored reports have been judged, and no more will come.
 
-    Checkpoints waits for it before it decides what to delete.
+    Checkpoints waits for it before it decides what to delete. A trial that runs outside of the cluster may
+    end again, and is then settled again.
     """
 
     trial_id: int
     reason: str
+    end: int = 0
+    """Position of the end that it is about, in CONTROL; 0 in logs of earlier releases."""
 
 
 @event("metrics.trial.report_refused", key="trial_id")

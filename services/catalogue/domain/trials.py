@@ -57,6 +57,8 @@ def ended(state: State, recorded: Recorded) -> Iterable[Key]:
         reason=event.reason,
         restarts=event.restarts,
         ended_at=recorded.at,
+        # A lost script that reports how it ended has ended before.
+        settled=False,
     )
     yield from put_trial(state, ended_trial)
 

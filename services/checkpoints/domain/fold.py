@@ -53,11 +53,11 @@ def _experiment_activated(state: State, recorded: Recorded) -> Iterable[Key]:
     return state.put_experiment(replace(experiment, ended=False)) if experiment.ended else ()
 
 
-def _run_opened(state: State, recorded: Recorded) -> Iterable[Key]:
+def _trial_ended(state: State, recorded: Recorded) -> Iterable[Key]:
+    """An unmanaged trial may end again, with validations that are not judged yet."""
     trial_record = state.trials[recorded.event.trial_id]
-    if trial_record.settled:
-        yield from state.put_trial(replace(trial_record, settled=False))
-        yield from _change_unsettled(state, trial_record, 1)
+    yield from state.put_trial(replace(trial_record, end=recorded.position, settled=False))
+    yield from _change_unsettled(state, trial_record, 1 if trial_record.settled else 0)
 
 
 def _change_unsettled(state: State, trial_record: Trial, change: int) -> Iterable[Key]:
@@ -130,8 +130,10 @@ def _validated(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def _settled(state: State, recorded: Recorded) -> Iterable[Key]:
-    trial_record = state.trials.get(recorded.event.trial_id)
-    if trial_record is None:
+    event: metrics.Settled = recorded.event
+    trial_record = state.trials.get(event.trial_id)
+    # It may have ended again between the decision and its place in the log.
+    if trial_record is None or event.end not in (0, trial_record.end):
         return
     # Retention ranks checkpoints only, and a trial may have a hundred thousand validations.
     for steps in list(state.validations_without_checkpoint.ids(trial_record.id)):
@@ -270,7 +272,7 @@ _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     searcher.ExperimentCreated: _experiment_created,
     searcher.ExperimentActivated: _experiment_activated,
     searcher.ExperimentEnded: _experiment_ended,
-    searcher.RunOpened: _run_opened,
+    searcher.TrialEnded: _trial_ended,
     searcher.ExperimentRevised: _experiment_revised,
     searcher.ExperimentDeleting: _experiment_deleting,
     searcher.TrialsDeleted: _trials_deleted,

@@ -63,8 +63,10 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
     id: int
     experiment_id: int
+    end: int = 0
+    """Position of its last end in the log; 0 before the first."""
     settled: bool = False
-    """It is over, and all its validations are known."""
+    """All validations before that end are known."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):

@@ -104,20 +104,29 @@ def _decision_recorded(state: State, event: metrics.Validated | metrics.ReportRe
     yield "trials", trial.id
 
 
-def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
-    # Look it up before storing it: that loads the other records of the trial.
-    if event.trial_id not in state.ended:
-        state.ended[event.trial_id] = EndedTrial(event.trial_id)
-    yield "ended", event.trial_id
+def _trial_ended(state: State, recorded: Recorded) -> Iterable[Key]:
+    event: searcher.TrialEnded = recorded.event
+    # A lost script that reports how it ended has ended before, and its trial was settled then. Popped before
+    # the end is stored: that loads the other records of the trial.
+    yield from _reopened(state, event)
+    state.ended[event.trial_id] = EndedTrial(event.trial_id, recorded.position)
 
 
-def _settled_or_reopened(state: State, event: metrics.Settled | searcher.RunOpened) -> Iterable[Key]:
+def _reopened(state: State, event: searcher.RunOpened | searcher.TrialEnded) -> Iterable[Key]:
+    state.settled.pop(event.trial_id, None)
+    yield "settled", event.trial_id
     state.ended.pop(event.trial_id, None)
     yield "ended", event.trial_id
-    if isinstance(event, metrics.Settled):
-        state.settled[event.trial_id] = EndedTrial(event.trial_id)
-    else:
-        state.settled.pop(event.trial_id, None)
+
+
+def _settled(state: State, event: metrics.Settled) -> Iterable[Key]:
+    ended = state.ended.get(event.trial_id)
+    # The trial may have been opened or have ended again between the decision and its place in the log.
+    if event.end and (ended is None or 0 < ended.position != event.end):
+        return
+    state.ended.pop(event.trial_id, None)
+    yield "ended", event.trial_id
+    state.settled[event.trial_id] = EndedTrial(event.trial_id)
     yield "settled", event.trial_id
 
 
@@ -179,17 +188,16 @@ def _is_deleted(state: State, task_id: str) -> bool:
 _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
     metrics.Validated: _decision_recorded,
     metrics.ReportRefused: _decision_recorded,
-    metrics.Settled: _settled_or_reopened,
+    metrics.Settled: _settled,
     metrics.LogsTrimmed: _logs_trimmed,
     metrics.PointsDropped: _points_dropped,
     metrics.ShardsSet: _shards_set,
     metrics.ShardJoined: _shard_joined,
     scheduler.TaskForgotten: _task_forgotten,
-    searcher.TrialEnded: _trial_ended,
-    searcher.RunOpened: _settled_or_reopened,
+    searcher.RunOpened: _reopened,
     searcher.TrialsDeleted: _trials_deleted,
     searcher.ExperimentDeleted: _experiment_deleted,
 }
 
-evolve = Fold[State]({**of_events(_FOLDS), JudgedBatch: _fold_batch})
+evolve = Fold[State]({**of_events(_FOLDS), searcher.TrialEnded: _trial_ended, JudgedBatch: _fold_batch})
 """Folds one event of any of the three streams; returns the keys of the changed records."""

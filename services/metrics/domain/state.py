@@ -203,6 +203,8 @@ class EndedTrial(msgspec.Struct, frozen=True):
     """A trial that has ended."""
 
     trial_id: int
+    position: int = 0
+    """Where CONTROL says so; 0 if an earlier release has read it."""
 
 
 class DeletedExperiment(msgspec.Struct, frozen=True):
