@@ -21,7 +21,7 @@ from services.kit.service import Service
 FOLD = add_people_fold(evolve)
 RULES = Rules(
     owner="checkpoints",
-    fold_version=6,
+    fold_version=7,
     state=State,
     roots=ROOTS,
     evolve=FOLD,

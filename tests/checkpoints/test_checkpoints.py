@@ -325,3 +325,16 @@ def test_a_script_that_ends_a_second_time_has_all_its_reports_judged_first(fold,
     fold.apply(validated(20, 0.1), msgspec.structs.replace(first, end=fold.state.trials[1].end))
     (deletion,) = fold.decide()
     assert deletion.uuids == ("a", "c")
+
+
+def test_a_script_that_was_lost_may_report_the_checkpoint_of_an_earlier_validation(fold):
+    """Its host slept while it stored the checkpoint, which the trial's end did not wait for."""
+    fold.apply(msgspec.structs.replace(experiment(), unmanaged=True), created(1), stored("a", 10))
+    fold.apply(searcher.ExperimentRevised(1, KEEP_BEST, "set by ann"), validated(10, 0.2))
+    fold.apply(validated(20, 0.1, number=2), trial_ended(), ended(), settled())
+    assert fold.decide() == []
+    fold.apply(
+        searcher.ExperimentActivated(1, "heard again"), stored("b", 20), trial_ended(), ended(), settled()
+    )
+    (deletion,) = fold.decide()
+    assert deletion.uuids == ("a",)

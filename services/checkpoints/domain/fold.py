@@ -38,6 +38,7 @@ def _experiment_created(state: State, recorded: Recorded) -> Iterable[Key]:
         smaller_is_better=event.config["searcher"].get("smaller_is_better", True),
         source=event.source_checkpoint,
         pool=(event.config.get("resources") or {}).get("resource_pool") or "default",
+        unmanaged=event.unmanaged,
         retains=not event.unmanaged,
     )
     return state.put_experiment(created)
@@ -135,9 +136,11 @@ def _settled(state: State, recorded: Recorded) -> Iterable[Key]:
     # It may have ended again between the decision and its place in the log.
     if trial_record is None or event.end not in (0, trial_record.end):
         return
-    # Retention ranks checkpoints only, and a trial may have a hundred thousand validations.
-    for steps in list(state.validations_without_checkpoint.ids(trial_record.id)):
-        yield from state.drop_validation(trial_record.id, steps)
+    # Retention ranks checkpoints only, and a trial may have a hundred thousand validations. A script that
+    # was lost outside of the cluster may still report the checkpoint of one.
+    if not state.experiments[trial_record.experiment_id].unmanaged:
+        for steps in list(state.validations_without_checkpoint.ids(trial_record.id)):
+            yield from state.drop_validation(trial_record.id, steps)
     yield from state.put_trial(replace(trial_record, settled=True))
     yield from _change_unsettled(state, trial_record, 0 if trial_record.settled else -1)
 

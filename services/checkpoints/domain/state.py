@@ -46,6 +46,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     sweeps: int = 0
     """Number of such tasks that failed."""
     swept: bool = False
+    unmanaged: bool = False
     retains: bool = True
     """Whether retention applies. For an unmanaged experiment only once a person has set how many to keep."""
 
@@ -169,7 +170,7 @@ class State(People):
     trials: dict[int, Trial] = field(default_factory=dict)
     checkpoints: dict[str, Checkpoint] = field(default_factory=dict)
     validations: dict[str, Validation] = field(default_factory=dict)
-    """By `validation_key`. A settled trial keeps only those at steps with a checkpoint."""
+    """By `validation_key`. A settled trial of the cluster keeps only those at steps with a checkpoint."""
     deletions: dict[str, Deletion] = field(default_factory=dict)
     models: dict[int, Model] = field(default_factory=dict)
     versions: dict[int, VersionSet] = field(default_factory=dict)
