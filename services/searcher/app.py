@@ -31,7 +31,7 @@ from services.searcher.script_answers import (
 FOLD = add_people_fold(evolve)
 RULES = Rules(
     owner="searcher",
-    fold_version=6,
+    fold_version=7,
     state=State,
     roots=ROOTS,
     evolve=FOLD,

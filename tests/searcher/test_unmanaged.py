@@ -288,6 +288,16 @@ def test_what_people_may_do(outside):
     refused(outside, lambda: outside.change("activate"), "terminal")
 
 
+def test_why_an_earlier_run_was_stopped_is_not_why_a_later_one_ends(outside):
+    outside.trial()
+    outside.start()
+    outside.rule(KillTrial(trial_id=1, user="eve"))
+    outside.start()
+    outside.change("kill")
+    ends = [event.reason for event in outside.fold.decided if isinstance(event, searcher.TrialEnded)]
+    assert ends == ["killed by eve", "killed by bob"]
+
+
 def test_an_experiment_without_trials_can_be_killed(outside):
     assert outside.states() == ("ACTIVE",)
     outside.change("kill")

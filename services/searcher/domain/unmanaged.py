@@ -28,6 +28,8 @@ def fold_run_opened(state: State, event: searcher.RunOpened, at: float) -> Itera
         overdue=False,
         heard=False,
         early=None,
+        # Why an earlier run was stopped says nothing about this one.
+        reason="",
     )
     yield from state.put_trial(reopened)
     yield from state.put_timer(stored_trial.id, Timer(event.run, at + event.patience_s))
