@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from determined import util
+from determined import _arguments, util
 
 logger = logging.getLogger("determined.pytorch")
 
@@ -259,13 +259,15 @@ class Callbacks:
     """All callbacks of a trial. Methods that are not overridden cost nothing."""
 
     def __init__(self, callbacks: dict[str, PyTorchCallback], timed: Callable[[str], Any]) -> None:
-        self._all = callbacks
+        _arguments.mapping("what build_callbacks() returns", callbacks, "a dict of name to PyTorchCallback")
+        self._all = dict(callbacks)
         self._timed = timed
         self._heard: dict[str, list[Callable[..., None]]] = {}
-        for callback in callbacks.values():
-            self._check(callback)
+        for name, callback in callbacks.items():
+            self._check(name, callback)
 
-    def _check(self, callback: PyTorchCallback) -> None:
+    def _check(self, name: str, callback: PyTorchCallback) -> None:
+        _arguments.having(f"callback '{name}'", callback, ("on_trial_startup",), "a PyTorchCallback object")
         if overrides(callback, "on_checkpoint_end"):
             warnings.warn(
                 f"{type(callback).__name__}.on_checkpoint_end is deprecated: use on_checkpoint_write_end",

@@ -10,6 +10,11 @@ from determined.pytorch._context import PyTorchTrialContext
 from determined.pytorch._loader import DataLoader
 from determined.pytorch._trial import PyTorchTrial, evaluates_batches
 
+_EMPTY = (
+    "the loader of build_training_data_loader() gave no batch in a whole pass: its data set is empty, or has "
+    "fewer records than a batch with drop_last=True"
+)
+
 
 class Feed:
     """This rank's training data, repeated indefinitely."""
@@ -39,8 +44,15 @@ class Feed:
         if isinstance(self._loader, DataLoader):
             self._loader.reseed(seed)
             place = {"num_replicas": self._distributed.size, "rank": self._distributed.rank}
-            return iter(self._loader.get_data_loader(repeat=True, skip=skip, **place))
+            # Begun at once, so that worker processes load while the rest is prepared.
+            return without_end(iter(self._loader.get_data_loader(repeat=True, skip=skip, **place)))
         return again_and_again(self._loader)
+
+
+def without_end(batches: Iterator[Any]) -> Iterator[Any]:
+    """Yield the batches of a loader that repeats itself, which ends only after a pass without a batch."""
+    yield from batches
+    raise RuntimeError(_EMPTY)
 
 
 def again_and_again(loader: Any) -> Iterator[Any]:
@@ -51,7 +63,7 @@ def again_and_again(loader: Any) -> Iterator[Any]:
             empty = False
             yield batch
         if empty:
-            raise RuntimeError("the loader of build_training_data_loader() gave no batch in a whole pass")
+            raise RuntimeError(_EMPTY)
 
 
 class Passes:

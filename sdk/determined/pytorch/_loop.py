@@ -41,7 +41,7 @@ class Loop(BoundaryLoop):
 
     def run(self) -> None:
         """Run the complete training."""
-        self._callbacks = Callbacks(dict(self._trial.build_callbacks()), self._profiler.timed)
+        self._callbacks = Callbacks(self._trial.build_callbacks(), self._profiler.timed)
         self._saving = Saving(self._trial, self._context, self._callbacks, self._plan, self._local)
         super().run()
 

@@ -14,7 +14,7 @@ from determined.errors import InvalidExperimentException
 from determined.pytorch._callback import Callbacks
 from determined.pytorch._context import PyTorchTrialContext
 from determined.pytorch._trial import PyTorchTrial, evaluates_batches, evaluation_of
-from determined.pytorch._window import plain
+from determined.pytorch._window import plain, snapshot
 
 logger = logging.getLogger("determined.pytorch")
 Share = tuple[dict[str, Any], int]
@@ -87,7 +87,7 @@ class Validation:
         metrics = self._evaluate_batch(batch, index)
         if not isinstance(metrics, dict):
             raise TypeError(f"evaluate_batch() must return a dict, not {type(metrics).__name__}")
-        return {name: plain(value) for name, value in metrics.items()}
+        return {name: plain(snapshot(value)) for name, value in metrics.items()}
 
     def _reducers_for(self, outputs: list[dict[str, Any]]) -> dict[str, Reducer]:
         if not outputs:
@@ -103,7 +103,7 @@ class Validation:
         reducers = reducers_by_name(self._trial.evaluation_reducer(), first.keys())
         weights = [count for _, count in with_data]
         return {
-            name: reduce_metrics(reducer, [metrics[name] for metrics, _ in with_data], weights)
+            name: _combined(name, reducer, [metrics[name] for metrics, _ in with_data], weights)
             for name, reducer in reducers.items()
         }
 
@@ -131,7 +131,17 @@ def _reduced(outputs: list[dict[str, Any]], reducers: dict[str, Reducer]) -> dic
                 f"evaluate_batch() must return the same metrics for all batches; batch {index} gave "
                 f"{sorted(metrics)}, batch 0 {sorted(outputs[0])}"
             )
-    return {name: reduce_metrics(reducer, [m[name] for m in outputs]) for name, reducer in reducers.items()}
+    return {name: _combined(name, reducer, [m[name] for m in outputs]) for name, reducer in reducers.items()}
+
+
+def _combined(name: str, reducer: Reducer, values: list[Any], weights: list[int] | None = None) -> Any:
+    try:
+        return reduce_metrics(reducer, values, weights)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"evaluate_batch() returned values of the metric '{name}' that Reducer.{reducer.name} cannot "
+            f"combine: {error}; return a number, or arrays of the same shape for all batches"
+        ) from error
 
 
 def _log_speed(records: int, seconds: float, batches: int) -> None:

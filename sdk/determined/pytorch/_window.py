@@ -33,7 +33,10 @@ class Window:
         elif metrics.keys() != self._names:
             _refuse(metrics, self._names, batch_idx)
         self._batches.append(
-            {name: _detached(v) if isinstance(v, torch.Tensor) else v for name, v in metrics.items()}
+            {
+                name: snapshot(value) if isinstance(value, torch.Tensor | np.ndarray) else value
+                for name, value in metrics.items()
+            }
         )
 
     def close(self, distributed: DistributedContext) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -72,10 +75,14 @@ def _refuse(metrics: dict[str, Any], names: Any, batch_idx: int) -> None:
     )
 
 
-def _detached(value: torch.Tensor) -> torch.Tensor:
-    # On an accelerator the copy is only queued, without waiting. On the CPU no copy is made.
-    value = value.detach()
-    return value.clone() if value.is_cuda else value
+def snapshot(value: Any) -> Any:
+    """Return a copy of a tensor or an array; the script may change its own with the next batch.
+
+    On an accelerator the copy is only queued, without waiting. Anything else is returned unchanged.
+    """
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 def plain(value: Any) -> Any:

@@ -4,12 +4,13 @@ import functools
 import logging
 import warnings
 
+import numpy as np
 import pytest
 import torch
 
 from determined import errors, pytorch
 from determined.pytorch import Batch, Epoch
-from tests.sdk.pytorch.trials import OneVar
+from tests.sdk.pytorch.trials import Ones, OneVar
 
 
 def train(kind=OneVar, *, aggregation=1, arguments=None, **fit):
@@ -319,6 +320,46 @@ class ShortLoader(OneVar):
         return []
 
 
+class NoRecords(OneVar):
+    def build_training_data_loader(self):
+        return pytorch.DataLoader([], 2)
+
+
+class FewerThanABatch(OneVar):
+    def build_training_data_loader(self):
+        return pytorch.DataLoader([1.0], 2, shuffle=True, drop_last=True)
+
+
+class OnePassOnly(OneVar):
+    def build_training_data_loader(self):
+        return pytorch.DataLoader(Ones(2), sampler=iter([0, 1]))
+
+
+class NoCallbacks(OneVar):
+    def build_callbacks(self):
+        pass
+
+
+class ListOfCallbacks(OneVar):
+    def build_callbacks(self):
+        return [pytorch.PyTorchCallback()]
+
+
+class ClassForCallback(OneVar):
+    def build_callbacks(self):
+        return {"early": pytorch.PyTorchCallback}
+
+
+class NoNumber(OneVar):
+    def evaluate_batch(self, batch):
+        return {"accuracy": 1.0, "f1": None}
+
+
+class Ragged(OneVar):
+    def evaluate_batch(self, batch, batch_idx):
+        return {"each": torch.ones(1 + batch_idx)}
+
+
 @pytest.mark.parametrize(
     ("kind", "fit", "error", "text"),
     [
@@ -332,6 +373,14 @@ class ShortLoader(OneVar):
         (ChangingValidation, {}, ValueError, "batch 1"),
         (BadReducer, {}, errors.InvalidExperimentException, "evaluation_reducer"),
         (ShortLoader, {}, RuntimeError, "no batch"),
+        (NoRecords, {}, RuntimeError, "build_training_data_loader.*no batch"),
+        (FewerThanABatch, {"max_length": Epoch(1)}, RuntimeError, "no batch.*drop_last"),
+        (OnePassOnly, {}, RuntimeError, "no batch in a whole pass"),
+        (NoCallbacks, {}, TypeError, "build_callbacks.*must be a dict.*None"),
+        (ListOfCallbacks, {}, TypeError, "build_callbacks.*must be a dict"),
+        (ClassForCallback, {}, TypeError, "callback 'early' must be a PyTorchCallback object"),
+        (NoNumber, {}, ValueError, "'f1'.*Reducer.AVG cannot combine"),
+        (Ragged, {}, ValueError, "'each'.*Reducer.AVG cannot combine.*same shape"),
         (OneVar, {"max_length": None}, ValueError, "max_length"),
         (OneVar, {"max_length": 5}, TypeError, "pytorch.Batch"),
         (OneVar, {"max_length": Batch([1])}, TypeError, "container"),
@@ -341,6 +390,42 @@ class ShortLoader(OneVar):
 def test_errors(kind, fit, error, text):
     with pytest.raises(error, match=text):
         train(kind, **fit)
+
+
+def test_metrics_are_those_of_their_batch_whatever_the_script_does_to_its_tensors_later():
+    windows, outputs = [], []
+
+    class Told(pytorch.PyTorchCallback):
+        def on_training_workload_end(self, avg_metrics, batch_metrics):
+            windows.extend((b["weight"].item(), b["count"].item(), b["rows"].item()) for b in batch_metrics)
+
+        def on_validation_epoch_end(self, output):
+            outputs.extend((o["count"].item(), o["rows"].item()) for o in output)
+
+    class Accumulating(OneVar):
+        def __init__(self, context):
+            super().__init__(context)
+            self.count, self.rows, self.weights = torch.zeros(()), np.zeros(1), []
+
+        def counted(self):
+            self.count += 1
+            self.rows += 2
+            return {"count": self.count, "rows": self.rows}
+
+        def train_batch(self, batch, epoch_idx, batch_idx):
+            super().train_batch(batch, epoch_idx, batch_idx)
+            self.weights.append(self.weight)
+            return {"weight": self.model.weight, **self.counted()}
+
+        def evaluate_batch(self, batch):
+            return self.counted()
+
+        def build_callbacks(self):
+            return {"told": Told()}
+
+    trial = train(Accumulating, max_length=Batch(3))
+    assert windows == [(weight, i + 1, 2 * i + 2) for i, weight in enumerate(trial.weights)]
+    assert outputs == [(4, 8), (5, 10), (6, 12), (7, 14)]
 
 
 def test_a_users_loader_begins_again():

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from determined.pytorch._feed import again_and_again
+from determined.pytorch._feed import again_and_again, without_end
 from determined.pytorch._loader import DataLoader
 from determined.pytorch.deepspeed._context import DeepSpeedTrialContext
 
@@ -52,7 +52,7 @@ class Source:
         if not isinstance(self._loader, DataLoader):
             return again_and_again(self._loader)
         self._loader.reseed(seed)
-        return self._read(repeat=True, skip=skip)
+        return without_end(self._read(repeat=True, skip=skip))
 
     def once(self) -> Iterator[Any] | None:
         """Yield the micro batches of one pass."""

@@ -9,7 +9,7 @@ import numpy as np
 from determined._training.reducer import mean_of_numbers
 from determined.core import DistributedContext
 from determined.errors import InvalidExperimentException
-from determined.pytorch._window import plain
+from determined.pytorch._window import plain, snapshot
 
 Calls = list[dict[str, Any]]
 
@@ -28,9 +28,7 @@ def detached(returned: Any, hook: str, before: Calls) -> dict[str, Any]:
         raise InvalidExperimentException(
             f"{hook}() must return the same metrics each time: {sorted(returned)} after {sorted(before[0])}"
         )
-    return {
-        name: plain(value.detach() if hasattr(value, "detach") else value) for name, value in returned.items()
-    }
+    return {name: plain(snapshot(value)) for name, value in returned.items()}
 
 
 def of_all_ranks(mine: Calls | None, distributed: DistributedContext, average: bool) -> Calls:
