@@ -90,13 +90,15 @@ def _encode_object(value: Any, level: int) -> Any:
         return str(value)
     if isinstance(value, bytes | bytearray):
         return value.decode("utf-8", "replace")
-    if _is_array(value):
-        return encode(value.tolist(), level)
+    if _is_array(value) and (elements := _elements(value)) is not value:
+        return encode(elements, level)
     if isinstance(value, numbers.Integral):
         return int(value)
-    if isinstance(value, numbers.Number) and hasattr(value, "__float__"):
+    # For Python every real number is a complex one, too; those of NumPy that are not real would lose a part.
+    is_real = isinstance(value, numbers.Real) or not isinstance(value, numbers.Complex)
+    if is_real and isinstance(value, numbers.Number) and hasattr(value, "__float__"):
         return _encode_float(float(value))
-    raise TypeError(f"Unserializable object {repr(value)[:100]} of type {type(value).__name__}")
+    raise _refusal(value)
 
 
 def _is_array(value: Any) -> bool:
@@ -105,6 +107,20 @@ def _is_array(value: Any) -> bool:
         cls.__module__.partition(".")[0] in ("numpy", "torch") and hasattr(cls, "tolist")
         for cls in type(value).__mro__
     )
+
+
+def _refusal(value: Any, because: str = "") -> TypeError:
+    return TypeError(f"Unserializable object {repr(value)[:100]} of type {type(value).__name__}{because}")
+
+
+def _elements(value: Any) -> Any:
+    """Return an array or tensor as Python's numbers and lists. NumPy's longdouble returns itself."""
+    try:
+        elements = value.tolist()
+    # Of tensors without data, such as those of the device "meta".
+    except RuntimeError as error:
+        raise _refusal(value, f": {error}") from None
+    return value if type(elements) is type(value) else elements
 
 
 def _encode_float(value: float) -> float | str:

@@ -4,6 +4,7 @@ A name is a relative path with `/` separators. A directory's name ends in `/` an
 spec, section 7).
 """
 
+import errno
 import os
 import pathlib
 import posixpath
@@ -46,6 +47,10 @@ def _walk(
             resources[f"{prefix}{entry.name}/"] = 0
             _walk(entry.path, f"{prefix}{entry.name}/", above | {here}, resources, links)
             continue
+        if entry.is_symlink() and not os.path.exists(entry.path):
+            raise FileNotFoundError(
+                errno.ENOENT, "a link to nothing, which a checkpoint cannot hold; remove it", entry.path
+            )
         resources[prefix + entry.name] = entry.stat().st_size
         if not entry.is_file():
             raise ValueError(f"{entry.path} is neither a file nor a directory; a checkpoint cannot hold it")

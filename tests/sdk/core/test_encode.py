@@ -108,6 +108,23 @@ def test_numpy_values():
     assert [type(v) for v in encoded.values()] == [float, int, bool, list, str]
 
 
+def test_numpy_values_that_are_their_own_elements():
+    np = pytest.importorskip("numpy")
+    long = np.longdouble("0.5")
+    assert encode_metrics({"l": long, "a": np.array([long, np.longdouble("nan")])}) == {
+        "l": 0.5,
+        "a": [0.5, "NaN"],
+    }
+    with pytest.raises(TypeError, match=r"metric 'c': Unserializable object .* of type clongdouble"):
+        encode_metrics({"c": np.clongdouble(1 + 2j)})
+
+
+def test_a_tensor_without_data_is_refused_with_the_metric_named():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(TypeError, match=r"metric 'loss': Unserializable object .* of type Tensor: .*no data"):
+        encode_metrics({"loss": torch.empty(1, device="meta")})
+
+
 def test_torch_values():
     torch = pytest.importorskip("torch")
     weight = torch.tensor(0.5, requires_grad=True)

@@ -147,6 +147,12 @@ def test_links_are_followed(storage, tree, tmp_path):
     assert not (tmp_path / "back" / "link_file").is_symlink()
 
 
+def test_a_link_to_nothing_is_refused_with_what_to_do(storage, tree):
+    (tree / "latest.pt").symlink_to(tree / "step-9.pt")
+    with pytest.raises(FileNotFoundError, match=r"link to nothing.*remove it.*latest\.pt"):
+        storage.upload(tree, "one")
+
+
 def test_links_in_a_circle_are_refused(storage, tree):
     (tree / "loop").symlink_to(tree)
     with pytest.raises(ValueError, match="links back"):
