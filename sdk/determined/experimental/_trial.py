@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from determined import _arguments
-from determined.common.api.errors import NotFoundException
 from determined.experimental import _checkpoint, _metrics, _ranking
 from determined.experimental._checkpoint import Checkpoint
 from determined.experimental._enums import (
@@ -138,7 +137,7 @@ class TrialReference:
         Args:
             latest: Select the checkpoint with the most batches trained.
             best: Select the checkpoint with the best value of a validation metric.
-            uuid: Select the checkpoint with this id.
+            uuid: Select the checkpoint with this id, even if it belongs to another trial.
             sort_by: With `best`, the name of the metric. Give its direction too. Default: the searcher
                 metric, in its direction.
             smaller_is_better: Whether smaller values of `sort_by` are better.
@@ -148,7 +147,7 @@ class TrialReference:
 
         Raises:
             AssertionError: The arguments contradict each other.
-            NotFoundException: The trial has no checkpoint with this `uuid`.
+            NotFoundException: There is no checkpoint with this `uuid`.
             ValueError: The trial has no completed checkpoint.
 
         Example:
@@ -158,7 +157,8 @@ class TrialReference:
         """
         _check_selection(latest, best, uuid, sort_by, smaller_is_better)
         if uuid is not None:
-            return self._own_checkpoint(uuid)
+            # Also one of another trial, as scripts of 0.25 expect.
+            return _checkpoint.get(self._session, uuid)
         if latest:
             candidates = sorted(self._completed(), key=_batches, reverse=True)
         else:
@@ -255,12 +255,6 @@ class TrialReference:
         path = f"/api/v1/trials/{self.id}/checkpoints"
         checkpoints = read_all(self._session, path, "checkpoints", params)
         return [_checkpoint.from_wire(self._session, checkpoint) for checkpoint in checkpoints]
-
-    def _own_checkpoint(self, uuid: str) -> Checkpoint:
-        checkpoint = _checkpoint.get(self._session, uuid)
-        if checkpoint.training is None or checkpoint.training.trial_id != self.id:
-            raise NotFoundException(f"trial {self.id} has no checkpoint {uuid}")
-        return checkpoint
 
     def _completed(self) -> list[Checkpoint]:
         return self._checkpoints(states=CheckpointState.COMPLETED.value)
