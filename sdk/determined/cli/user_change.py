@@ -13,11 +13,13 @@ from determined.transport import identity
 from determined.transport.rest import Session
 from determined.transport.token_store import TokenStore
 
+ADMINISTER = "PERMISSION_TYPE_ADMINISTRATE_USER"
 _NAME = arg("username", help="name of the user")
 
 
 def create(session: Session, args: argparse.Namespace) -> None:
     """Create a user. A remote user logs in elsewhere and has no password."""
+    _check_administrator(session)
     password = "" if args.remote else _new_password(args.username)
     user = {"username": args.username, "admin": args.admin, "active": True, "remote": args.remote}
     body = {"user": user, "password": identity.hashed(password), "isHashed": True}
@@ -32,6 +34,8 @@ def change_password(session: Session, args: argparse.Namespace) -> None:
     """
     me = identity.current_user(session)
     name = args.target_user or me
+    if name != me:
+        _check_administrator(session)
     password = _new_password(name)
     session.post(f"{_path(session, name)}/password", identity.hashed(password))
     if name == me:
@@ -87,6 +91,16 @@ def link(session: Session, args: argparse.Namespace) -> None:
 def _path(session: Session, name: str) -> str:
     user: dict[str, Any] = session.get(f"/api/v1/users/{quote(name, safe='')}/by-username")["user"]
     return f"/api/v1/users/{user['id']}"
+
+
+def _check_administrator(session: Session) -> None:
+    """Raise Failure if the cluster would refuse the request for which a password is about to be typed."""
+    summary = session.get("/api/v1/permissions/summary")
+    everywhere = {assignment["roleId"] for assignment in summary["assignments"] if assignment["scopeCluster"]}
+    for role in summary["roles"]:
+        if role["roleId"] in everywhere and any(p["id"] == ADMINISTER for p in role["permissions"]):
+            return
+    raise Failure("this needs the permission to administer users: ask an administrator")
 
 
 def _new_password(name: str) -> str:

@@ -30,7 +30,14 @@ def users(master):
     master.answer("GET", "/api/v1/users/ann/by-username", {"user": ANN})
     master.answer("GET", "/api/v1/users/determined/by-username", {"user": {"id": 1}})
     master.answer("PATCH", "/api/v1/users/4", {"user": ANN})
+    master.answer("GET", "/api/v1/permissions/summary", permissions("ADMINISTRATE_USER"))
     return master
+
+
+def permissions(*kinds, everywhere=True):
+    role = {"roleId": 1, "name": "R", "permissions": [{"id": f"PERMISSION_TYPE_{kind}"} for kind in kinds]}
+    scope = {"roleId": 1, "scopeWorkspaceIds": [] if everywhere else [2], "scopeCluster": everywhere}
+    return {"roles": [role], "assignments": [scope]}
 
 
 def test_create_a_user(users, det, typed):
@@ -56,6 +63,24 @@ def test_a_script_without_a_new_password_learns_how_to_pass_it(users, det, typed
     done = det("u", "create", "ann")
     assert (done.status, "pipe it to this command in two lines" in done.err) == (1, True)
     assert "DET_PASS" not in done.err
+
+
+@pytest.mark.parametrize("words", ["create bob", "change-password ann"])
+@pytest.mark.parametrize(
+    "held",
+    [
+        {"roles": [], "assignments": []},
+        permissions("VIEW_EXPERIMENT_METADATA"),
+        permissions("ADMINISTRATE_USER", everywhere=False),
+    ],
+)
+def test_nobody_types_a_password_in_vain(users, det, typed, words, held):
+    users.answer("GET", "/api/v1/permissions/summary", held)
+    typed("secret", "secret")
+    done = det("u", *words.split())
+    assert (done.status, "permission to administer users" in done.err) == (1, True)
+    assert "New password" not in done.err
+    assert not [call for call in users.calls if call.method == "POST" and "users" in call.path]
 
 
 def test_a_remote_user_has_no_password(users, det, typed):
