@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from determined import _arguments, util
@@ -258,7 +258,7 @@ def overrides(callback: PyTorchCallback, method: str) -> bool:
 class Callbacks:
     """All callbacks of a trial. Methods that are not overridden cost nothing."""
 
-    def __init__(self, callbacks: dict[str, PyTorchCallback], timed: Callable[[str], Any]) -> None:
+    def __init__(self, callbacks: Mapping[str, PyTorchCallback], timed: Callable[[str], Any]) -> None:
         _arguments.mapping("what build_callbacks() returns", callbacks, "a dict of name to PyTorchCallback")
         self._all = dict(callbacks)
         self._timed = timed
