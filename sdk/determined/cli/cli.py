@@ -11,6 +11,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import TextIO
 
 from determined.__version__ import __version__
 from determined._home import NoHomeDirectory
@@ -116,6 +117,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _main(argv: Sequence[str] | None) -> int:
+    # Closed by the caller (`det ... >&-`): Python then has no stream, and prints errors to the other one.
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A name with characters that the terminal's encoding lacks must not end the command.
@@ -128,10 +132,23 @@ def _main(argv: Sequence[str] | None) -> int:
     except BrokenPipeError:
         # The reader has closed the pipe (`det ... | head`): not an error, and the flush at exit must not
         # fail.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
+    except OSError as error:
+        # Of writing the output, for example to a full disk: errors of the command itself do not arrive here.
+        output.complain(f"the output cannot be written: {error.strerror}")
+        _drop_output()
+        return 1
     except KeyboardInterrupt:
         return 3
+
+
+def _nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")
+
+
+def _drop_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(argv: Sequence[str]) -> int:

@@ -228,3 +228,23 @@ def test_a_user_without_a_home_is_told_what_to_set(det, master, monkeypatch):
     assert status == 1
     assert error.startswith("Failed to list experiments: user ")
     assert error.endswith("has no home directory on this host: set HOME\n")
+
+
+@pytest.mark.parametrize(
+    ("redirection", "status", "complaint"),
+    [
+        (">&-", 0, ""),
+        (">/dev/full", 1, "the output cannot be written: No space left on device\n"),
+        (">&- 2>&-", 0, ""),
+    ],
+)
+def test_output_that_nobody_can_read_needs_no_traceback(redirection, status, complaint):
+    command = f"'{sys.executable}' -m determined.cli --help {redirection}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (status, complaint)
+
+
+def test_an_error_without_stderr_does_not_go_to_stdout():
+    command = f"'{sys.executable}' -m determined.cli no-such-noun 2>&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
