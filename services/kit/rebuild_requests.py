@@ -11,6 +11,17 @@ BEGUN = "rebuild begun"
 replaced. Shared by all fold versions."""
 DUE = "rebuild due"
 """Kind of the row whose position is that of the newest saved request."""
+_POSITION = sa.select(SNAPSHOTS.c.position).where(
+    SNAPSHOTS.c.owner == sa.bindparam("of_owner"),
+    SNAPSHOTS.c.kind == sa.bindparam("of_kind"),
+    SNAPSHOTS.c.id == "",
+)
+"""Built once: each save asks this, and to build a statement takes longer than to run it."""
+
+
+def position_of(connection: sa.Connection, owner: str, kind: str) -> int:
+    """Return the position of the only row of a kind; 0 if there is none."""
+    return connection.execute(_POSITION, {"of_owner": owner, "of_kind": kind}).scalar() or 0
 
 
 class RebuildRows:
@@ -38,9 +49,7 @@ class RebuildRows:
             self._set_position(connection, DUE, request)
 
     def _position(self, connection: sa.Connection, kind: str) -> int:
-        c = SNAPSHOTS.c
-        query = sa.select(c.position).where(c.owner == self._owner, c.kind == kind, c.id == "")
-        return connection.execute(query).scalar() or 0
+        return position_of(connection, self._owner, kind)
 
     def _set_position(self, connection: sa.Connection, kind: str, position: int) -> None:
         row = {"owner": self._owner, "kind": kind, "id": "", "body": b"null", "root": None, "away": 0}

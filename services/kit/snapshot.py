@@ -26,7 +26,7 @@ from services.kit.database import (
     upsert,
 )
 from services.kit.log import Mark
-from services.kit.rebuild_requests import BEGUN, DUE, RebuildRows
+from services.kit.rebuild_requests import BEGUN, DUE, RebuildRows, position_of
 from services.kit.rules import Key, record_decoders, record_types
 
 MARKS_KIND = "log marks"
@@ -34,6 +34,21 @@ MARKS_KIND = "log marks"
 DELETION_KIND = "records dropped"
 """Kind of the row whose position says when a record with a root was last deleted for good."""
 KINDS_WITHOUT_RECORDS = (MARKS_KIND, DELETION_KIND, BEGUN, DUE)
+# Built once, since each save runs them, and to build a statement takes longer than to run it.
+_POSITIONS = sa.select(POSITIONS.c.stream, POSITIONS.c.position).where(
+    POSITIONS.c.owner == sa.bindparam("of_owner")
+)
+_LOCKED_POSITIONS = _POSITIONS.with_for_update()
+_MARKING = (
+    sa.update(SNAPSHOTS)
+    .where(
+        SNAPSHOTS.c.owner == sa.bindparam("of_owner"),
+        SNAPSHOTS.c.root.in_(sa.bindparam("of_roots", expanding=True)),
+        SNAPSHOTS.c.away != sa.bindparam("new_away"),
+    )
+    .values(away=sa.bindparam("new_away"))
+)
+"""Marks the records of roots as loaded, or not, by the next start."""
 
 
 @dataclass
@@ -194,13 +209,8 @@ class Snapshot:
         return [(kind, self._types[kind][0](id)) for kind, id in connection.execute(query)]
 
     def _no_pages(self, connection: sa.Connection) -> Pages:
-        dropped = self._position(connection, self._row_owner, DELETION_KIND)
+        dropped = position_of(connection, self._row_owner, DELETION_KIND)
         return Pages(self.positions(connection), dropped, rebuilt_for=self.rebuilt_for(connection))
-
-    def _position(self, connection: sa.Connection, owner: str, kind: str) -> int:
-        c = SNAPSHOTS.c
-        query = sa.select(c.position).where(c.owner == owner, c.kind == kind, c.id == "")
-        return connection.execute(query).scalar() or 0
 
     def rebuilt_for(self, connection: sa.Connection) -> int:
         """Return the position of the request for which the database was last emptied; 0 if never."""
@@ -212,8 +222,8 @@ class Snapshot:
     def _set_evicted(self, connection: sa.Connection, roots: Iterable[str], away: int) -> None:
         """Mark roots as loaded (0) or not loaded (1) by the next start."""
         for some in id_batches(roots):
-            others = sa.and_(self._in_roots(some), SNAPSHOTS.c.away != away)
-            connection.execute(sa.update(SNAPSHOTS).where(others).values(away=away))
+            row = {"of_owner": self._row_owner, "of_roots": some, "new_away": away}
+            connection.execute(_MARKING, row)
 
     def save(
         self,
@@ -225,14 +235,17 @@ class Snapshot:
         evicted: Collection[str] = (),
         *,
         dropped: bool = False,
+        stored: Mapping[str, int] | None = None,
     ) -> bool:
         """Store changed records together with the positions and the marks that identify the log.
 
         `roots` maps records to their roots. `evicted` lists roots that a start need not load, unless one of
-        their records changed here. `dropped` says whether a record with a root was deleted. Returns False and
-        stores nothing if another replica has already stored a later state.
+        their records changed here. `dropped` says whether a record with a root was deleted. `stored` are the
+        stored positions, if the caller has read and locked them. Returns False and stores nothing if another
+        replica has already stored a later state.
         """
-        stored = self.positions(connection, for_update=True)
+        if stored is None:
+            stored = self.positions(connection, for_update=True)
         if any(stored.get(stream, 0) > position for stream, position in positions.items()):
             return False
         roots = roots or {}
@@ -263,11 +276,9 @@ class Snapshot:
 
         `for_update` locks out other replicas until this one has stored.
         """
-        query = sa.select(POSITIONS.c.stream, POSITIONS.c.position).where(
-            POSITIONS.c.owner == self._row_owner
-        )
-        query = query.with_for_update() if for_update else query
-        return {stream: position for stream, position in connection.execute(query)}
+        query = _LOCKED_POSITIONS if for_update else _POSITIONS
+        rows = connection.execute(query, {"of_owner": self._row_owner})
+        return {stream: position for stream, position in rows}
 
     def other_fold_versions(self, connection: sa.Connection) -> list[int]:
         """Return the other fold versions that have stored a state."""

@@ -342,15 +342,14 @@ class DatabaseSaver:
         records, roots = unsaved.record_values(), unsaved.record_roots()
         paged = self.roots.root_lookups if self.roots is not None else {}
         dropped = any(record is None and key[0] in paged for key, record in records.items())
-        marks, request = dict(self._marks()), self.rebuilds.due
+        request = self.rebuilds.due
+        changes = (records, positions, dict(self._marks()), roots, unsaved.evicted)
 
         def work(connection: sa.Connection) -> bool:
             stored = self._snapshot.positions(connection, for_update=True)
             if self._snapshot.rebuilt_for(connection) != self.rebuilds.rebuilt_for:
                 return False
-            if not self._snapshot.save(
-                connection, records, positions, marks, roots, unsaved.evicted, dropped=dropped
-            ):
+            if not self._snapshot.save(connection, *changes, dropped=dropped, stored=stored):
                 return False
             self._snapshot.rebuild_rows.mark_due(connection, request)
             if not self._has_deleted_old:

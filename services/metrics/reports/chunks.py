@@ -45,6 +45,16 @@ LARGEST, SMALLEST = 4096, 16
 """Largest and smallest number of reports in a sealed chunk."""
 VALUES = 2**20
 """Number of values in a sealed chunk, which limits its reports if they have many metrics."""
+# Built once: to build a statement takes longer than to run it, and this one runs in each save.
+_UNSEALED = (
+    sa.select(C.partition_id, C.level, sa.func.count(), sa.func.sum(C.reports))
+    .where(
+        C.partition_id.in_(sa.bindparam("of_partitions", expanding=True)),
+        C.level < SEALED,
+        C.archived.is_(False),
+    )
+    .group_by(C.partition_id, C.level)
+)
 
 
 def chunk_capacity(names: int) -> int:
@@ -79,11 +89,9 @@ def _unsealed_counts(
     connection: sa.Connection, partitions: Iterable[int]
 ) -> dict[int, dict[int, tuple[int, int]]]:
     """By partition and level: the number of unsealed chunks and of their reports."""
-    counted = sa.select(C.partition_id, C.level, sa.func.count(), sa.func.sum(C.reports))
     counts: dict[int, dict[int, tuple[int, int]]] = {}
     for id_batch in id_batches(partitions):
-        query = counted.where(C.partition_id.in_(id_batch), C.level < SEALED, C.archived.is_(False))
-        for partition, level, chunks, reports in connection.execute(query.group_by(C.partition_id, C.level)):
+        for partition, level, chunks, reports in connection.execute(_UNSEALED, {"of_partitions": id_batch}):
             counts.setdefault(partition, {})[level] = (chunks, int(reports))
     return counts
 

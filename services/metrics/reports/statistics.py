@@ -31,6 +31,20 @@ Statistics = dict[str, Summary]
 _statistics = msgspec.json.Decoder(Statistics)
 _names = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _summary_decoder = msgspec.json.Decoder(Summary)
+# Built once: to build a statement takes longer than to run it, and these run in each save.
+_HOME = sa.select(HOMES.c.experiment_id).where(HOMES.c.trial_id == sa.bindparam("of_trial"))
+_TOTALS = sa.select(TRIALS).where(TRIALS.c.trial_id == sa.bindparam("of_trial"))
+_SUMMARY = sa.select(C.body).where(C.trial_id == sa.bindparam("of_trial"), C.kind == sa.bindparam("of_kind"))
+_HOMECOMING = (
+    sa.update(TRIALS)
+    .where(TRIALS.c.trial_id.in_(sa.bindparam("of_trials", expanding=True)))
+    .values(
+        experiment_id=sa.select(HOMES.c.experiment_id)
+        .where(HOMES.c.trial_id == TRIALS.c.trial_id)
+        .scalar_subquery()
+    )
+)
+"""Sets the experiments of trials whose reports were read before the event that created them."""
 
 
 class Totals:
@@ -109,18 +123,13 @@ class Totals:
             return
         rows = [{"trial_id": id, "experiment_id": home} for id, home in self._homes.items()]
         upsert(self._connection, HOMES, rows)
-        # Reports may have been read before the event that created their trial.
-        home = sa.select(HOMES.c.experiment_id).where(HOMES.c.trial_id == TRIALS.c.trial_id).scalar_subquery()
         for ids in id_batches(list(self._homes)):
-            self._connection.execute(
-                sa.update(TRIALS).where(TRIALS.c.trial_id.in_(ids)).values(experiment_id=home)
-            )
+            self._connection.execute(_HOMECOMING, {"of_trials": ids})
         self._homes = {}
 
     def _home(self, batch: ReportBatch) -> int:
         """The trial's experiment. That of a trial from before homes were recorded is the first claimed."""
-        query = sa.select(HOMES.c.experiment_id).where(HOMES.c.trial_id == batch.trial_id)
-        experiment_id: int | None = self._connection.execute(query).scalar()
+        experiment_id: int | None = self._connection.execute(_HOME, {"of_trial": batch.trial_id}).scalar()
         return batch.experiment_id if experiment_id is None else experiment_id
 
     def recount(self, trial_id: int) -> None:
@@ -143,8 +152,7 @@ class Totals:
 
     def _trial(self, batch: ReportBatch) -> dict[str, Any]:
         if batch.trial_id not in self._trials:
-            query = sa.select(TRIALS).where(TRIALS.c.trial_id == batch.trial_id)
-            row = self._connection.execute(query).mappings().first()
+            row = self._connection.execute(_TOTALS, {"of_trial": batch.trial_id}).mappings().first()
             self._trials[batch.trial_id] = dict(row) if row else self._new_trial(batch)
         return self._trials[batch.trial_id]
 
@@ -158,8 +166,7 @@ class Totals:
 
     def _statistics_of(self, trial_id: int, kind: str) -> Statistics:
         if (trial_id, kind) not in self._statistics:
-            query = sa.select(C.body).where(C.trial_id == trial_id, C.kind == kind)
-            body = self._connection.execute(query).scalar()
+            body = self._connection.execute(_SUMMARY, {"of_trial": trial_id, "of_kind": kind}).scalar()
             self._statistics[trial_id, kind] = _statistics.decode(body) if body else {}
         return self._statistics[trial_id, kind]
 
