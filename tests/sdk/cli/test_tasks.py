@@ -75,7 +75,8 @@ def commands(tasks):
     tasks.answer("GET", "/api/v1/workspaces", {"workspaces": [{"id": 9, "name": "vision"}]})
     tasks.answer("POST", "/api/v1/commands", {"command": COMMAND, "config": {}})
     tasks.answer("GET", "/api/v1/commands", {"commands": [COMMAND, {**COMMAND, "id": "d-1"}]})
-    tasks.answer("GET", "/api/v1/commands/c-1", {"command": COMMAND, "config": {"entrypoint": ["ls"]}})
+    ended = {**COMMAND, "exitStatus": "exit code 0"}
+    tasks.answer("GET", "/api/v1/commands/c-1", {"command": ended, "config": {"entrypoint": ["ls"]}})
     tasks.answer("POST", "/api/v1/commands/c-1/kill", {})
     return tasks
 
@@ -90,6 +91,15 @@ def test_run_a_command(commands, det, tmp_path):
     (call,) = commands.calls_to("POST", "/api/v1/commands")
     assert call.json["config"] == {"resources": {"slots": 2}, "entrypoint": ["python3", "code.py", "--fast"]}
     assert [item["path"] for item in call.json["files"]] == ["code.py"]
+
+
+@pytest.mark.parametrize("status", ["exit code 3", "killed by ann", "killed by SIGKILL (exit code 137)"])
+def test_a_command_that_fails_ends_det_with_status_1(commands, det, status):
+    failed = {**COMMAND, "exitStatus": status}
+    commands.answer("GET", "/api/v1/commands/c-1", {"command": failed, "config": {}})
+    done = det("cmd", "run", "false")
+    assert (done.status, f"Command c-1 failed: {status}" in done.err) == (1, True)
+    assert det("cmd", "run", "-d", "false").status == 0
 
 
 def test_run_a_command_and_leave_it(commands, det, tmp_path):
