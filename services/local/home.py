@@ -182,6 +182,21 @@ def option_of(name: str) -> str:
     return "" if name == DEFAULT_NAME else f" --cluster-name {name}"
 
 
+def start_options(plan: Plan) -> str:
+    """Return the options of `det deploy local cluster-up` that start this cluster where it was, as it was.
+
+    Those that name files, directories and settings are left to the user, who may have moved them.
+    """
+    usual = Plan(name=plan.name)
+    options = {
+        f" --master-port {plan.port}": plan.port != usual.port,
+        f" --host {plan.host}": plan.host != usual.host,
+        f" --slots {plan.slots}": not plan.gpu,
+        " --tls": plan.tls,
+    }
+    return option_of(plan.name) + "".join(option for option, differs in options.items() if differs)
+
+
 def data_directory() -> Path:
     """Return the per-user data directory: `STEADFAST_HOME`, else `XDG_DATA_HOME`, else `~/.local/share`.
 

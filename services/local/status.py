@@ -7,7 +7,7 @@ import urllib.request
 from typing import NamedTuple
 
 from services.local.control import count_workers
-from services.local.home import Home, Plan, option_of
+from services.local.home import Home, Plan, start_options
 from services.local.processes import is_alive
 
 HEALTH_TIMEOUT_S = 5.0
@@ -56,7 +56,7 @@ def show(home: Home, plan: Plan) -> int:
     """Print every program with its problems. Returns the exit status."""
     programs = program_statuses(home)
     if not programs:
-        start = f"det deploy local cluster-up{option_of(home.name)}"
+        start = f"det deploy local cluster-up{start_options(plan)}"
         print(f"cluster '{home.name}' is not running; start it with: {start}")
         return NOT_RUNNING
     workers = count_workers(plan.address, home.authority(plan))

@@ -40,9 +40,21 @@ def shown(home, capsys, **messages):
     return asyncio.run(work()), capsys.readouterr().out.splitlines()
 
 
-def test_a_cluster_that_does_not_run(home, capsys):
-    line = "cluster 'c' is not running; start it with: det deploy local cluster-up --cluster-name c"
-    assert shown(home, capsys) == (status.NOT_RUNNING, [line])
+@pytest.mark.parametrize(
+    ("plan", "options"),
+    [
+        (Plan(name="c"), " --cluster-name c"),
+        (Plan(name="determined", port=8181), " --master-port 8181"),
+        (Plan(name="c", slots=4, gpu=False), " --cluster-name c --slots 4"),
+        (Plan(name="determined", host="0.0.0.0", tls=True), " --host 0.0.0.0 --tls"),  # noqa: S104
+    ],
+)
+def test_a_cluster_that_does_not_run(capsys, monkeypatch, tmp_path, plan, options):
+    """Without its options it would start at another port than the one that its users know."""
+    monkeypatch.setenv("STEADFAST_HOME", str(tmp_path))
+    assert status.show(Home(plan.name), plan) == status.NOT_RUNNING
+    start = f"det deploy local cluster-up{options}"
+    assert capsys.readouterr().out == f"cluster '{plan.name}' is not running; start it with: {start}\n"
 
 
 def test_a_cluster_that_does_not_exist(monkeypatch, tmp_path):
