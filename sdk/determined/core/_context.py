@@ -239,6 +239,7 @@ def _trial_context(
             tensorboard_path=path,
             tensorboard_upload=upload if by_hand else None,
             tensorboard=automatic,
+            searcher_metric=(trial._config.get("searcher") or {}).get("metric"),
         ),
         searcher=SearcherContext(transport, dist, configured_units(trial._config), uploads),
         info=info,

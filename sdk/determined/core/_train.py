@@ -12,7 +12,7 @@ from determined import _arguments
 from determined.core import _tensorboard
 from determined.core._distributed import DistributedContext, DummyDistributedContext
 from determined.core._encode import encode, encode_metrics
-from determined.core._metric_names import MetricNames
+from determined.core._metric_names import VALIDATION, MetricNames
 from determined.transport.offline import OfflineTransport
 from determined.transport.protocol import MetricReport
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("determined.core")
 
 TRAINING = "training"
-VALIDATION = "validation"
 
 
 class EarlyExitReason(enum.Enum):
@@ -65,6 +64,7 @@ class TrainContext:
         tensorboard_path: pathlib.Path | None = None,
         tensorboard_upload: "_tensorboard.TensorboardUpload | None" = None,
         tensorboard: "AutomaticTensorboard | None" = None,
+        searcher_metric: str | None = None,
     ) -> None:
         """`tensorboard_upload` serves manual uploads by the script; `tensorboard` uploads automatically."""
         self._transport = transport
@@ -76,7 +76,7 @@ class TrainContext:
         self._tensorboard_upload = tensorboard_upload
         self._tensorboard = tensorboard
         self._exit_reported = False
-        self._names = MetricNames()
+        self._names = MetricNames(searcher_metric)
         self._last_validation: int | None = None
 
     def report_training_metrics(

@@ -50,6 +50,27 @@ def test_bytes_in_a_validation_are_left_out_with_a_warning(train, transport, cap
     assert "Removed non serializable metrics: image, other" in caplog.text
 
 
+@pytest.mark.parametrize("reported", [{"accuracy": 1}, {}, {"Loss": 1, "accuracy": 1}])
+def test_a_validation_without_the_metric_of_the_search_is_warned_of_once(transport, caplog, reported):
+    train = TrainContext(transport, DummyDistributedContext(), searcher_metric="loss")
+    train.report_training_metrics(1, {"accuracy": 1})
+    assert caplog.text == ""
+    for steps in (1, 2):
+        train.report_validation_metrics(steps, reported)
+    names = ", ".join(repr(name) for name in sorted(reported)) or "none"
+    assert caplog.text.count("names 'loss' as searcher.metric, but") == 1
+    assert f"they have {names}." in caplog.text
+    assert len(transport.pending) == 3
+
+
+def test_a_validation_with_the_metric_of_the_search_warns_of_nothing(transport, caplog):
+    train = TrainContext(transport, DummyDistributedContext(), searcher_metric="loss")
+    train.report_training_metrics(1, {"accuracy": 1})
+    train.report_validation_metrics(1, {"loss": 1, "accuracy": 1})
+    train.report_validation_metrics(2, {"accuracy": 1})
+    assert caplog.text == ""
+
+
 def test_names_above_the_limit_are_warned_of_once_per_group(train, caplog, monkeypatch):
     monkeypatch.setattr(_metric_names, "MAX_NAMES_PER_GROUP", 3)
     train.report_training_metrics(1, {"a": 1, "b": 1})
