@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from determined.experimental._checkpoint import Checkpoint
+
+logger = logging.getLogger("determined.client")
 
 
 class Order(NamedTuple):
@@ -30,8 +33,19 @@ def of_searcher(config: dict[str, Any]) -> Order:
 
 
 def best_first(checkpoints: Iterable[Checkpoint], order: Order) -> list[Checkpoint]:
-    """Sort by the metric. Checkpoints without it come last. Ties keep their order."""
-    return sorted(checkpoints, key=lambda checkpoint: _key(checkpoint, order))
+    """Sort by the metric. Checkpoints without it come last. Ties keep their order.
+
+    Warns if all are without it: with a misspelled name, an arbitrary one would be the best.
+    """
+    ranked = sorted(checkpoints, key=lambda checkpoint: _key(checkpoint, order))
+    if ranked and not any(order.metric in _metrics(checkpoint) for checkpoint in ranked):
+        names = sorted({name for checkpoint in ranked for name in _metrics(checkpoint)})
+        logger.warning(
+            "no checkpoint has a validation metric '%s', so none is known to be the best; they have %.1000s",
+            order.metric,
+            ", ".join(repr(name) for name in names) or "none",
+        )
+    return ranked
 
 
 def best_of_each_trial(checkpoints: Iterable[Checkpoint], order: Order) -> list[Checkpoint]:
@@ -49,10 +63,14 @@ def _key(checkpoint: Checkpoint, order: Order) -> tuple[bool, float]:
     return False, value if order.smaller_is_better else -value
 
 
+def _metrics(checkpoint: Checkpoint) -> dict[str, Any]:
+    training = checkpoint.training
+    return (training.validation_metrics.get("avgMetrics") or {}) if training else {}
+
+
 def _value(checkpoint: Checkpoint, metric: str) -> float | None:
-    metrics = (checkpoint.training.validation_metrics.get("avgMetrics") or {}) if checkpoint.training else {}
     try:
-        value = float(metrics[metric])
+        value = float(_metrics(checkpoint)[metric])
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
     # NaN compares with nothing: the order would depend on where it stands.

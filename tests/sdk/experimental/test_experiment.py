@@ -119,6 +119,16 @@ def test_best_checkpoints_by_another_metric(scored, experiment):
     assert experiment.top_checkpoint(sort_by="acc", smaller_is_better=True).uuid == "b"
 
 
+def test_a_metric_that_no_checkpoint_has_is_warned_of(scored, experiment, caplog):
+    """Usually its name is misspelled, and an arbitrary checkpoint would pass for the best."""
+    scored({"metric": "loss"})
+    experiment.top_n_checkpoints(9, "acc", False)
+    assert caplog.text == ""
+    assert uuids(experiment.top_n_checkpoints(9, "accc", False)) == ["a", "c", "d"]
+    assert "no checkpoint has a validation metric 'accc'" in caplog.text
+    assert "they have 'acc', 'loss'" in caplog.text
+
+
 def test_no_checkpoint(master, experiment, lists):
     in_states(master, "COMPLETED")
     lists(f"{PATH}/checkpoints", "checkpoints", [])
