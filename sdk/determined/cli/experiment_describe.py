@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from determined.cli import formatting, output
 from determined.cli.grammar import arg
+from determined.cli.log_cause import read_log_cause_of_experiment
 from determined.transport.rest import Session
 
 Object = dict[str, Any]
@@ -57,6 +58,10 @@ def describe(session: Session, args: argparse.Namespace) -> None:
     if not args.csv:
         show_reasons("Experiment", experiments)
         show_reasons("Trial", trials)
+        for experiment in experiments:
+            failed = experiment["state"] == "STATE_ERROR"
+            if failed and (cause := read_log_cause_of_experiment(session, experiment["id"])):
+                print(f"\n{cause}")
 
 
 def read_workloads(session: Session, trial_id: int) -> list[Object]:

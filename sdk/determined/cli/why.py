@@ -11,7 +11,7 @@ from typing import Any
 
 from determined.cli import output
 from determined.cli.grammar import Verb, arg
-from determined.cli.log_cause import read_log_cause
+from determined.cli.log_cause import read_log_cause, read_log_cause_of_experiment
 from determined.transport import instant
 from determined.transport.rest import Session
 
@@ -25,6 +25,7 @@ _SHORT = {
     "agent": "worker",
 }
 _STATES = {"SCHEDULED": "Running", "PENDING": "Queued"}
+_LOG_CAUSES = {"trial": read_log_cause, "experiment": read_log_cause_of_experiment}
 _PAGE = 500
 _WIDEST = 120
 
@@ -41,7 +42,8 @@ def why(session: Session, args: argparse.Namespace) -> None:
     show(story["steps"], in_order=args.all)
     if story["more"]:
         print("... and earlier causes; 'det why --all' shows everything")
-    if kind == "trial" and state == "ERROR" and (cause := read_log_cause(session, int(args.id))):
+    read_cause = _LOG_CAUSES.get(kind)
+    if read_cause and state == "ERROR" and (cause := read_cause(session, int(args.id))):
         print(cause)
 
 

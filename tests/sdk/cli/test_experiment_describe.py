@@ -63,6 +63,14 @@ def test_three_tables_and_the_reason(described, det):
     assert reason == "Trial 2 is ERROR: python3: can't open file 'missing.py'\n"
 
 
+def test_the_error_in_the_log_comes_last(described, det):
+    cause = {"rankId": None, "said": {"log": "KeyError: 'lr'"}, "place": {"file": "/a/train.py", "line": 4}}
+    described.answer("GET", "/api/v1/trials/2/logs/cause", {"cause": cause})
+    told = "The log of trial 2 says (train.py:4): KeyError: 'lr'"
+    assert det("e", "describe", "7").out.splitlines()[-1] == told
+    assert told not in det("e", "describe", "7", "--csv").out
+
+
 def test_workloads_are_read_in_pages(described, det):
     """A master refuses an answer that would be too large for it."""
     path, pagination = "/api/v1/trials/2/workloads", {"total": len(WORKLOADS)}

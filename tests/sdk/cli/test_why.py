@@ -110,3 +110,14 @@ def test_a_failed_trial_is_explained_by_its_log_as_well(master, det, utc):
     master.answer("GET", "/api/v1/trials/12/logs/cause", {"cause": cause})
     last = det("why", "trial", "12").out.splitlines()[-1]
     assert last == "The log of trial 12 says (train.py:3): ValueError: no such layer"
+
+
+def test_a_failed_experiment_is_explained_by_the_log_of_its_first_failed_trial(master, det, utc):
+    master.answer("GET", "/api/v1/why/experiment/7", answer(STEPS, state="ERROR"))
+    master.answer("GET", "/api/v1/experiments/7/trials", {"trials": [{"id": 12}]})
+    cause = {"rankId": 1, "said": {"log": "ValueError: no such layer"}, "place": None}
+    master.answer("GET", "/api/v1/trials/12/logs/cause", {"cause": cause})
+    last = det("why", "e", "7").out.splitlines()[-1]
+    assert last == "The log of trial 12 says (rank 1): ValueError: no such layer"
+    (call,) = master.calls_to("GET", "/api/v1/experiments/7/trials")
+    assert call.query["states"] == ["STATE_ERROR"]
