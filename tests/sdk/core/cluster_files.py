@@ -22,7 +22,10 @@ TRIAL: dict[str, Any] = {
     "experiment_id": 3,
     "trial_seed": 42,
     "hparams": {"increment_by": 2},
-    "config": {"searcher": {"name": "single", "max_length": {"batches": 20}}, "data": {"path": "/data"}},
+    "config": {
+        "searcher": {"name": "single", "metric": "loss", "max_length": {"batches": 20}},
+        "data": {"path": "/data"},
+    },
     "steps_completed": 0,
     "trial_run_id": 1,
     "debug": False,

@@ -30,6 +30,12 @@ def test_a_trial_gets_the_real_parts(on_cluster, tmp_path):
     assert [transport.calls[0], transport.calls[-1]] == ["start", "close"]
 
 
+def test_a_script_is_told_which_metric_the_search_lacks(on_cluster, caplog):
+    on_cluster(FakeTransport())
+    core.init().train.report_validation_metrics(1, {"accuracy": 1})
+    assert "names 'loss' as searcher.metric" in caplog.text
+
+
 def test_reports_and_checkpoints_work_without_start(on_cluster):
     transport = FakeTransport()
     on_cluster(transport)
