@@ -156,6 +156,11 @@ class Union(Node, frozen=True):
     branches: Mapping[str, Record]
     message: str
 
+    @property
+    def current_branches(self) -> dict[str, Record]:
+        """The branches allowed in new experiments. Removed ones have no fields and accept anything."""
+        return {word: branch for word, branch in self.branches.items() if branch.fields}
+
     def read(self, value: Any, at: str, faults: Faults) -> Any:
         if not isinstance(value, dict):
             faults.add(at, self.message)
@@ -164,7 +169,8 @@ class Union(Node, frozen=True):
         if word is None:
             return self._read_without_key(value, at, faults)
         if not isinstance(word, str) or word not in self.branches:
-            faults.add(at, f"{self.message}; it is {format_value(word)}{did_you_mean(word, self.branches)}")
+            nearest = did_you_mean(word, self.current_branches)
+            faults.add(at, f"{self.message}; it is {format_value(word)}{nearest}")
             return value
         return self._branch(word).read(value, at, faults)
 

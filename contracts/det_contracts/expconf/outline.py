@@ -76,9 +76,9 @@ def _fields_below(node: Node, at: str, only: tuple[str, ...]) -> Iterator[Known]
     elif isinstance(node, Record):
         yield from _fields(node, at, only)
     elif isinstance(node, Union):
-        yield _field(node.key, Field(Choice(tuple(_current_branches(node))), needed="finally"), at, only)
+        yield _field(node.key, Field(Choice(tuple(node.current_branches)), needed="finally"), at, only)
         yield from _fields(Record(node.shared), at, only)
-        for word, branch in _current_branches(node).items():
+        for word, branch in node.current_branches.items():
             yield from _fields(branch, at, (word,))
     elif isinstance(node, Group):
         yield _field("type", Field(Choice(tuple(SAMPLED))), f"{at}.*", only)
@@ -90,11 +90,6 @@ def _fields_below(node: Node, at: str, only: tuple[str, ...]) -> Iterator[Known]
         yield from _fields_below(node.item, f"{at}[]", only)
     elif isinstance(node, MapOf):
         yield from _fields_below(node.item, f"{at}.*", only)
-
-
-def _current_branches(node: Union) -> dict[str, Record]:
-    """Return the branches allowed in new experiments. Removed ones have no fields and accept anything."""
-    return {word: branch for word, branch in node.branches.items() if branch.fields}
 
 
 def _fields(record: Record, at: str, only: tuple[str, ...]) -> Iterator[Known]:

@@ -321,6 +321,8 @@ def test_version() -> None:
     ("overlay", "what"),
     [
         (searcher("singel"), '; it is "singel", did you mean "single"?'),
+        (searcher("asha_adaptive"), '; it is "asha_adaptive", did you mean "adaptive_asha"?'),
+        (searcher("adaptve_simple"), '; it is "adaptve_simple", did you mean "adaptive_asha"?'),
         (searcher("bayesian"), '; it is "bayesian"'),
         (searcher(7), "; it is 7"),  # type: ignore[arg-type]
         (storage(type="s33"), '; it is "s33", did you mean "s3"?'),
