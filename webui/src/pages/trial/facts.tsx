@@ -5,13 +5,14 @@ import { Link } from "react-router";
 
 import type { Experiment, Trial } from "../../api/types";
 import { tickText } from "../../charts/export";
-import { ago, clock, digits, duration, isOver, measured, number, roughly } from "../../parts/format";
+import { clock, digits, duration, isOver, measured, number, roughly } from "../../parts/format";
 import { Figure, Figures } from "../../ui/figures";
 import { Meter } from "../../ui/meter";
 import { lengthOf } from "../experiment/lengths";
 import { bestValueOf } from "../experiment/listed";
 import { forecast } from "../experiment/spent";
 import type { Place } from "./place";
+import { lastValidated } from "./validated";
 
 export function TrialFacts({ trial, experiment, place }: { trial: Trial; experiment?: Experiment; place: Place }) {
   const metric = experiment?.searcherMetric ?? "";
@@ -47,7 +48,7 @@ export function TrialFacts({ trial, experiment, place }: { trial: Trial; experim
         name="Latest"
         value={measured(latest) || "–"}
         bad={typeof latest === "string"}
-        note={trial.latestValidation ? ago(trial.latestValidation.endTime) : over ? "nothing was validated" : "no validation yet"}
+        note={lastValidated(trial, metric)}
       />
       <End trial={trial} experiment={experiment} done={done} />
       <Figure
