@@ -66,9 +66,9 @@ def test_three_tables_and_the_reason(described, det):
 def test_the_error_in_the_log_comes_last(described, det):
     cause = {"rankId": None, "said": {"log": "KeyError: 'lr'"}, "place": {"file": "/a/train.py", "line": 4}}
     described.answer("GET", "/api/v1/trials/2/logs/cause", {"cause": cause})
-    told = "The log of trial 2 says (train.py:4): KeyError: 'lr'"
-    assert det("e", "describe", "7").out.splitlines()[-1] == told
-    assert told not in det("e", "describe", "7", "--csv").out
+    sentence = "The log of trial 2 says (train.py:4): KeyError: 'lr'"
+    assert det("e", "describe", "7").out.splitlines()[-1] == sentence
+    assert sentence not in det("e", "describe", "7", "--csv").out
 
 
 def test_workloads_are_read_in_pages(described, det):
