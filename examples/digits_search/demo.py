@@ -7,6 +7,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
 import urllib.request
 
 HERE = pathlib.Path(__file__).parent
@@ -47,17 +48,20 @@ def main() -> None:
     os.environ["DET_MASTER"] = address
     cluster = ["--cluster-name", args.name, "--master-port", args.port]
     det("deploy", "local", "cluster-up", *cluster, "--no-gpu", "--slots", args.slots)
+    submitted = time.monotonic()
     created = det("e", "create", "adaptive.yaml", ".", capture=True)
     print(created, end="")
     experiment = re.search(r"Created experiment (\d+)", created)[1]
     det("e", "logs", experiment, "-f")
     det("e", "wait", experiment, "--polling-interval", "0.5")
+    searched_s = time.monotonic() - submitted
     det("e", "lt", experiment)
     best = best_trial(address, int(experiment))
     accuracy = best["bestValidation"]["metrics"]["avgMetrics"]["validation_accuracy"]
     print(
         f"\nbest trial: {best['id']}, validation accuracy {accuracy:.4f}, hyperparameters {best['hparams']}"
     )
+    print(f"the search took {searched_s:.1f} s from its submission")
     print(f"web address: {address}/det/")
     print("stop the cluster with: make down")
 
