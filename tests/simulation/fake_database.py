@@ -123,7 +123,9 @@ class FakeSnapshot:
     def decoded(self, kind, body):
         return self._decoders[kind].decode(body)
 
-    def save(self, database, records, positions, marks=None, roots=None, away=(), *, dropped=False):
+    def save(
+        self, database, records, positions, marks=None, roots=None, away=(), *, dropped=False, stored=None
+    ):
         if any(database.positions.get(stream, 0) > at for stream, at in positions.items()):
             return False
         roots = roots or {}

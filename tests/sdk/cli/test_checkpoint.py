@@ -121,8 +121,11 @@ def test_trial_download_needs_to_know_which(stored, det):
     assert (done.status, "together" in done.err) == (1, True)
     done = det("t", "download", 3, "--uuid", "nope")
     assert (done.status, "/checkpoints/nope not found" in done.err) == (1, True)
-    done = det("t", "download", 4, "--uuid", UUID)
-    assert (done.status, f"trial 4 has no checkpoint {UUID}" in done.err) == (1, True)
+
+
+def test_trial_download_by_id_takes_the_checkpoint_of_any_trial(stored, det, tmp_path):
+    assert det("t", "download", 4, "--uuid", UUID, "-q", "-o", tmp_path / "a").status == 0
+    assert (tmp_path / "a" / "weights").read_text() == UUID
 
 
 def test_experiment_download(stored, det, tmp_path):
