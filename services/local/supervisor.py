@@ -39,7 +39,12 @@ WITHOUT_DATABASE = ("intake", ARCHIVE, PROVISIONER)
 class Cluster:
     """The programs of one plan, and the files they need."""
 
-    def __init__(self, plan: Plan, home: Home) -> None:
+    def __init__(self, plan: Plan, home: Home, held: contextlib.ExitStack | None = None) -> None:
+        """Prepare the programs. Their ports are reserved until `held` is closed, if it is given.
+
+        Another program on this machine could take a port before its own program listens on it, now or while
+        it is down.
+        """
         self.plan = plan
         self.home = home
         wanted = plan.settings.get("STEADFAST_ARCHIVE") or os.environ.get("STEADFAST_ARCHIVE")
@@ -47,7 +52,7 @@ class Cluster:
         if _has_provider(plan):
             self.services = (*self.services, PROVISIONER)
         """Names of the control plane's programs."""
-        self._ports = self._choose_ports()
+        self._ports = self._choose_ports(held)
         self._authority = write_keys(home.folder("secrets"))
         self._certificates = home.certificates(plan)
 
@@ -74,21 +79,20 @@ class Cluster:
         """Return a worker's program. A worker that is not in the plan joins the first pool."""
         return self._python_program(id)
 
-    def hold_ports(self, until: contextlib.ExitStack) -> None:
-        """Reserve our ports against other programs while the program that uses one is down."""
-        for port in self._ports.values():
-            # If a port is taken already, the program that listens on it reports that.
-            with contextlib.suppress(OSError):
-                until.enter_context(broker.held_port(port))
-
-    def _choose_ports(self) -> dict[str, int]:
+    def _choose_ports(self, held: contextlib.ExitStack | None) -> dict[str, int]:
         # Ports are kept: running scripts must find the broker again after a restart, and Prometheus the rest.
         ports = self.home.read("ports.json") or {}
-        with contextlib.ExitStack() as chosen:
+        with contextlib.ExitStack() as reserved:
             for name in ("broker", "monitor", *self.services, *worker_ids(self.plan)):
                 if name not in ports:
                     # Reserve each port until all are chosen; the system may hand out a released port again.
-                    ports[name] = broker.port_of(chosen.enter_context(broker.held_port()))
+                    ports[name] = broker.port_of(reserved.enter_context(broker.held_port()))
+                elif held is not None:
+                    # If a port is taken already, the program that listens on it reports that.
+                    with contextlib.suppress(OSError):
+                        reserved.enter_context(broker.held_port(ports[name]))
+            if held is not None:
+                held.enter_context(reserved.pop_all())
         self.home.write("ports.json", ports)
         self._write_prometheus_targets(ports)
         return ports
@@ -277,37 +281,31 @@ async def supervise(cluster: Cluster, forks: ForkClient) -> None:
         # A request of an earlier run must not keep a program of this one stopped.
         home.write_request(program.name, ProgramRequest())
     children = [Child(program, record_pid, home.read_request, forks) for program in programs]
-    with contextlib.ExitStack() as held:
-        cluster.hold_ports(held)
-        tasks = [asyncio.create_task(child.keep_running()) for child in children]
-        # `end`, not `stop`: the child starts again by itself.
-        recovery = BrokerRecovery(children[0].end, cluster.port("monitor"), cluster.log_folder)
-        tasks.append(asyncio.create_task(recovery.run()))
-        staging = BatchStaging(cluster.log_folder)
-        tasks.append(asyncio.create_task(staging.run()))
-        tasks.append(asyncio.create_task(log_rotation.rotate_periodically(home.folder("logs"))))
-        tasks.append(
-            asyncio.create_task(renew_certificates(lambda: home.certificates(plan), children[0].reload))
-        )
-        try:
-            await asyncio.gather(*tasks)
-        except asyncio.CancelledError:
-            # Workers first: they end trials and report that while the broker still runs.
-            first_worker = 1 + len(cluster.services)
-            # The provisioner even before its workers, or it would start others in their place.
-            await asyncio.gather(
-                *(member.stop() for member in children if member.program.name == PROVISIONER)
-            )
-            on_demand = asyncio.to_thread(stop_all, cluster.on_demand)
-            await asyncio.gather(on_demand, *(child.stop() for child in children[first_worker:]))
-            for group in (children[1:first_worker], children[:1]):
-                await asyncio.gather(*(child.stop() for child in group))
-            # Only after all services have ended: the server's end kills its forks.
-            forks.end()
-            # After the broker, which still writes batches there while it stops.
-            staging.clear()
-            (home.path / "processes.json").unlink(missing_ok=True)
-            raise
+    tasks = [asyncio.create_task(child.keep_running()) for child in children]
+    # `end`, not `stop`: the child starts again by itself.
+    recovery = BrokerRecovery(children[0].end, cluster.port("monitor"), cluster.log_folder)
+    tasks.append(asyncio.create_task(recovery.run()))
+    staging = BatchStaging(cluster.log_folder)
+    tasks.append(asyncio.create_task(staging.run()))
+    tasks.append(asyncio.create_task(log_rotation.rotate_periodically(home.folder("logs"))))
+    tasks.append(asyncio.create_task(renew_certificates(lambda: home.certificates(plan), children[0].reload)))
+    try:
+        await asyncio.gather(*tasks)
+    except asyncio.CancelledError:
+        # Workers first: they end trials and report that while the broker still runs.
+        first_worker = 1 + len(cluster.services)
+        # The provisioner even before its workers, or it would start others in their place.
+        await asyncio.gather(*(member.stop() for member in children if member.program.name == PROVISIONER))
+        on_demand = asyncio.to_thread(stop_all, cluster.on_demand)
+        await asyncio.gather(on_demand, *(child.stop() for child in children[first_worker:]))
+        for group in (children[1:first_worker], children[:1]):
+            await asyncio.gather(*(child.stop() for child in group))
+        # Only after all services have ended: the server's end kills its forks.
+        forks.end()
+        # After the broker, which still writes batches there while it stops.
+        staging.clear()
+        (home.path / "processes.json").unlink(missing_ok=True)
+        raise
 
 
 @contextlib.contextmanager
@@ -334,7 +332,12 @@ def call_when_ended(pid: int, then: Callable[[], object]) -> Iterator[None]:
 
 def run(plan: Plan, home: Home) -> None:
     """Run the supervisor process until SIGTERM or SIGINT."""
-    cluster = Cluster(_add_pools_file(plan, home), home)
+    with contextlib.ExitStack() as held:
+        _run(Cluster(_add_pools_file(plan, home), home, held))
+
+
+def _run(cluster: Cluster) -> None:
+    plan, home = cluster.plan, cluster.home
     modules = [*dict.fromkeys(map(module_of, cluster.services)), "worker"]
     forks = ForkClient(home.path, modules, home.folder("logs") / "services.log")
     forks.fork_server()

@@ -63,19 +63,28 @@ def test_a_plan_is_found_again(tmp_path):
 
 def test_held_ports_are_refused_to_others_and_can_be_reused(tmp_path):
     home = Home("test", tmp_path)
-    cluster = Cluster(Plan(name="test", agents=2), home)
-    ports = home.read("ports.json").values()
-    assert len(set(ports)) == len(ports) == 11
-    with contextlib.ExitStack() as held:
-        cluster.hold_ports(held)
-        for port in ports:
-            for _ in range(2):
-                with socket.create_server(("127.0.0.1", port)):
-                    pass
-            with socket.socket() as stranger, pytest.raises(OSError, match="in use"):
-                stranger.bind(("127.0.0.1", port))
-    with broker.held_port(port) as again:
-        assert broker.port_of(again) == port
+    for _ in ("chosen", "kept from the last start"):
+        with contextlib.ExitStack() as held:
+            Cluster(Plan(name="test", agents=2), home, held)
+            ports = home.read("ports.json").values()
+            assert len(set(ports)) == len(ports) == 11
+            for port in ports:
+                for _ in range(2):
+                    with socket.create_server(("127.0.0.1", port)):
+                        pass
+                with socket.socket() as stranger, pytest.raises(OSError, match="in use"):
+                    stranger.bind(("127.0.0.1", port))
+        with broker.held_port(port) as again:
+            assert broker.port_of(again) == port
+
+
+def test_a_port_that_another_program_took_stops_no_start(tmp_path):
+    home = Home("test", tmp_path)
+    Cluster(Plan(name="test"), home)
+    ports = home.read("ports.json")
+    with socket.create_server(("127.0.0.1", ports["searcher"])), contextlib.ExitStack() as held:
+        Cluster(Plan(name="test"), home, held)
+    assert home.read("ports.json") == ports
 
 
 @pytest.mark.live
