@@ -2,4 +2,6 @@
 
 from determined.cli.cli import main
 
-main()
+# Programs import `main` from here, as they could in 0.25.
+if __name__ == "__main__":
+    main()

@@ -248,3 +248,11 @@ def test_an_error_without_stderr_does_not_go_to_stdout():
     command = f"'{sys.executable}' -m determined.cli no-such-noun 2>&-"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_a_program_may_take_the_command_as_in_025(capsys):
+    from determined.cli.__main__ import main  # Runs nothing by itself.
+
+    assert capsys.readouterr().out == ""
+    main(["--version"])
+    assert __version__ in capsys.readouterr().out
