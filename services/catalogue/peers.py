@@ -14,6 +14,7 @@ from det_contracts.commands import Answer
 from det_contracts.events.scheduler import PoolSettings
 from det_contracts.problems import Refused
 from services.catalogue.catalogue import Catalogue
+from services.catalogue.trained_batches import trained_batches
 from services.kit.log_progress import ProcessProgress
 
 JOBS_AT_ONCE = 5000
@@ -166,7 +167,8 @@ class Peers:
     async def progress(self, experiment_ids: Iterable[int]) -> dict[int, float]:
         """Progress, 0 to 1, of open experiments; empty while the searcher is unavailable."""
         ids = list(experiment_ids)
-        shares = await self._query_or_empty(queries.SearchProgress(ids)) if ids else {}
+        query = queries.SearchProgress(ids, trained_batches(self._catalogue.state, ids))
+        shares = await self._query_or_empty(query) if ids else {}
         return {int(id): share for id, share in shares.items()}
 
     async def waiting(self, experiment_id: int | None = None) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -19,16 +19,22 @@ from services.searcher.rungs import search_rungs
 def search_progress(state: State, query: SearchProgress) -> dict[str, float]:
     """Progress of the experiments that exist, 0 to 1. A completed experiment has 1."""
     experiments = [state.experiments[id] for id in query.experiment_ids if id in state.experiments]
-    return {str(experiment.id): _progress(state, experiment) for experiment in experiments}
+    trained: dict[int, dict[str, int]] = {}
+    for trial in (state.trials[id] for id in query.batches if id in state.trials):
+        trained.setdefault(trial.experiment_id, {})[trial.request_id] = query.batches[trial.id]
+    return {
+        str(experiment.id): _progress(state, experiment, trained.get(experiment.id, {}))
+        for experiment in experiments
+    }
 
 
-def _progress(state: State, experiment: Experiment) -> float:
+def _progress(state: State, experiment: Experiment, trained: Mapping[str, float]) -> float:
     # A search may end with less training than it was granted, such as one whose trials exited early.
     if experiment.state == "COMPLETED":
         return 1.0
     if experiment.unmanaged:
-        return unmanaged.progress(state, experiment)
-    return progress(state.searches[experiment.id])
+        return unmanaged.progress(state, experiment, trained)
+    return progress(state.searches[experiment.id], trained)
 
 
 def search_state(state: State, query: SearchState) -> dict[str, Any]:

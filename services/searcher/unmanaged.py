@@ -7,7 +7,7 @@ created.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -153,12 +153,16 @@ def end_if_all_ended(state: State, experiment: Experiment) -> Sequence[Any]:
     ]
 
 
-def progress(state: State, experiment: Experiment) -> float:
-    """Progress of its open trials, 0 to 1, relative to the configured length."""
+def progress(state: State, experiment: Experiment, trained: Mapping[str, float]) -> float:
+    """Progress of its open trials, 0 to 1, relative to the configured length.
+
+    `trained` counts for trials whose scripts reported none.
+    """
     live = list(state.trials_of(experiment.id, *LIVE_STATUSES))
     if not live or not experiment.length:
         return 0.0
-    return sum(min(max(trial.units / experiment.length, 0.0), 1.0) for trial in live) / len(live)
+    units = (trial.units or trained.get(trial.request_id, 0) for trial in live)
+    return sum(min(max(unit / experiment.length, 0.0), 1.0) for unit in units) / len(live)
 
 
 def _run_opened(trial: Trial, run: int, reason: str) -> searcher.RunOpened:

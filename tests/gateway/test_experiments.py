@@ -107,6 +107,32 @@ def test_progress_comes_from_the_searcher_and_may_be_missing(gateway):
     assert gateway.get("/api/v1/experiments/1")["experiment"]["progress"] is None
 
 
+@pytest.mark.parametrize(
+    ("length", "batches"),
+    [(100, {1: 30}), ({"batches": 20}, {1: 20}), ({"epochs": 100}, {}), ({"records": 100}, {})],
+)
+@pytest.mark.parametrize(
+    "path", ["experiments/1", "experiments?lean=true", "experiments?sortBy=SORT_BY_PROGRESS", "job-queues"]
+)
+def test_the_searcher_is_told_the_batches_of_open_trials(gateway, path, length, batches):
+    """It never hears of them from a script that reports no progress, and every answer shows its progress."""
+    searching = {"name": "random", "metric": "loss", "max_length": length, "max_trials": 3}
+    gateway.apply(
+        story.worker_here(), story.created(1, searcher=searching), searcher.ExperimentActivated(1, "go")
+    )
+    for id in (1, 2, 3):
+        gateway.apply(story.trial_created(id), *story.running(id, slot=id))
+    # Of those, the first goes on, the second ends and the third has validated nothing.
+    gateway.apply(story.validated(1, 20, 0.5), story.stored(1, "c", 30))
+    gateway.apply(story.validated(2, 40, 0.5), story.trial_ended(2))
+    questions = []
+    gateway.peers.values[queries.SearchProgress] = lambda query: (questions.append(query), {"1": 0.1})[1]
+    gateway.get(f"/api/v1/{path}")
+    assert questions
+    assert {tuple(query.experiment_ids) for query in questions} == {(1,)}
+    assert [query.batches for query in questions] == [batches] * len(questions)
+
+
 @pytest.mark.parametrize("action", ["activate", "pause", "cancel", "kill"])
 def test_actions_become_commands_in_the_users_name(gateway, action):
     gateway.apply(story.created(1))

@@ -197,3 +197,28 @@ def test_progress_is_passed_to_the_search(searching):
     assert search_progress(searching.state, SearchProgress([1])) == {"1": 0.5}
     searching.finish(1)
     assert search_progress(searching.state, SearchProgress([1])) == {"1": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("search", "share"),
+    [
+        (SINGLE, 0.3),
+        ({"name": "random", "max_length": 10, "max_trials": 2, "max_concurrent_trials": 1}, 0.15),
+        ({"name": "adaptive_asha", "max_length": 16, "max_trials": 4}, 0.0),
+    ],
+)
+def test_batches_are_progress_for_a_script_that_reports_none(searching, search, share):
+    from det_contracts.queries import SearchProgress
+    from services.searcher.queries import search_progress
+
+    searching.submit(search)
+    assert search_progress(searching.state, SearchProgress([1], {1: 3, 99: 5})) == {"1": share}
+    # A later question without them finds nothing left behind.
+    assert search_progress(searching.state, SearchProgress([1])) == {"1": 0.0}
+    # What the script reports counts, even if it is less.
+    searching.decisions_after(trial.Progressed(1, 1, 1.0))
+    reported = search_progress(searching.state, SearchProgress([1]))
+    assert search_progress(searching.state, SearchProgress([1], {1: 3})) == reported
+    searching.finish(1)
+    ended = search_progress(searching.state, SearchProgress([1]))
+    assert search_progress(searching.state, SearchProgress([1], {1: 3})) == ended

@@ -96,7 +96,9 @@ def test_what_ran_is_not_started_anew_by_mistake(outside):
 def test_an_operation_is_answered_by_its_script(outside):
     outside.trial()
     outside.start()
+    assert search_progress(outside.state, SearchProgress([1], {1: 50})) == {"1": 0.5}
     outside.searching.decisions_after(trial.Progressed(1, 1, 25.0))
+    assert search_progress(outside.state, SearchProgress([1], {1: 50})) == {"1": 0.25}
     assert search_progress(outside.state, SearchProgress([1])) == {"1": 0.25}
     outside.searching.decisions_after(trial.Progressed(1, 1, -25.0))
     assert search_progress(outside.state, SearchProgress([1])) == {"1": 0.0}

@@ -8,9 +8,14 @@ import msgspec
 
 
 class SearchProgress(msgspec.Struct, frozen=True, tag="search_progress"):
-    """To the searcher: `{experiment id as text: 0..1}` for those of the given experiments that exist."""
+    """To the searcher: `{experiment id as text: 0..1}` for those of the given experiments that exist.
+
+    `batches` says how many batches open trials have trained, by trial id, where lengths are in batches. It
+    counts for trials whose scripts report no progress themselves.
+    """
 
     experiment_ids: list[int]
+    batches: dict[int, int] = {}
 
 
 class SearchState(msgspec.Struct, frozen=True, tag="search_state"):

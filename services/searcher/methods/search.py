@@ -30,6 +30,7 @@ from services.searcher.methods.table import Table
 from services.searcher.methods.tpe import TpeSearch
 
 NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+NOTHING: Mapping[str, float] = {}
 replace = msgspec.structs.replace
 
 
@@ -205,8 +206,15 @@ def propose(search: Search, seed: int, drawn: dict[str, Any]) -> Proposal:
     return Proposal(drawn, "the search method asked for a trial")
 
 
-def progress(search: Search) -> float:
-    """Progress of the search, 0 to 1."""
-    value = search.method.progress(search.units, search.finished)
+def progress(search: Search, trained: Mapping[str, float] = NOTHING) -> float:
+    """Progress of the search, 0 to 1.
+
+    `trained` has the units of open trials as others count them; it counts where a script reported none.
+    """
+    units = search.units
+    for request_id, length in trained.items():
+        if request_id in units and not units[request_id]:
+            units = units.put(request_id, length)
+    value = search.method.progress(units, search.finished)
     # Scripts report what they like, also what lies before their start or beyond their end.
     return min(max(value, 0.0), 1.0) if math.isfinite(value) else 0.0
