@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Sequence
+from heapq import nlargest
 from itertools import islice
 from typing import Any
 
 from services.scheduler.policy.book import Book, group_headroom
 from services.scheduler.policy.capacity import explain_too_large, format_slots
 from services.scheduler.policy.decide import decide
-from services.scheduler.policy.group_queue import QueueKey, Size, queue_key, size_of
+from services.scheduler.policy.group_queue import GroupQueue, QueueKey, Size, queue_key, size_of
 from services.scheduler.policy.offers import Offers, offers_of
 from services.scheduler.policy.records import Decision, Request
 
@@ -46,6 +47,8 @@ class Explainer:
         self._decision = decide(book) if decision is None else decision
         self._placed = {placement.allocation_id: None for placement in self._decision.allocate}
         self._offers: Offers | None = None
+        self._holders: list[tuple[str, GroupQueue]] | None = None
+        self._holder_count = 0
         self._lines: dict[Any, _Line] = {}
         self._by_size: dict[tuple[Any, Size], str] = {}
 
@@ -85,7 +88,29 @@ class Explainer:
         return (
             f"It needs {request.slots} more: the fair share of {whose} is {claim.offer} of "
             f"{format_slots(self._offers.capacity)} at present, and {whose} holds {claim.active}."
+            f"{self._describe_holders(request.group)}"
         )
+
+    def _describe_holders(self, group: str) -> str:
+        """The other groups that hold slots, most first. A group is known by its first run."""
+        if self._holders is None:
+            queues = ((name, queue) for name, queue in self._book.queues.items() if queue.held)
+            # One more than is named, since one of them may be the group of the request.
+            self._holders = nlargest(NAMED + 1, queues, key=lambda entry: entry[1].held)
+            self._holder_count = sum(1 for queue in self._book.queues.values() if queue.held)
+        others = [queue for name, queue in self._holders if name != group]
+        own = self._book.queues.get(group)
+        more = self._holder_count - min(NAMED, len(others)) - (own is not None and own.held > 0)
+        if not others:
+            return ""
+        shown = [self._describe_holder(queue) for queue in others[:NAMED]]
+        # As a list, since the name of a holder may have an "and" of its own.
+        return f" Others hold slots: {'; '.join(shown)}{f'; and {more} more' if more else ''}."
+
+    def _describe_holder(self, queue: GroupQueue) -> str:
+        runs = queue.running(zero_slot=False)
+        name = self._called(runs[0][1].request.allocation_id)
+        return f"{name}{f' and {len(runs) - 1} more' if len(runs) > 1 else ''} ({queue.held})"
 
     def _explain_behind(self, request: Request) -> str:
         """Explain that it would fit but another request has the better claim."""

@@ -161,6 +161,27 @@ def test_beyond_its_fair_share():
     )
 
 
+@pytest.mark.parametrize(
+    ("held", "others"),
+    [
+        ({"h": 3}, "h-0 and 2 more (3)"),
+        ({"h": 1, "i": 2}, "i-0 and 1 more (2); h-0 (1)"),
+        ({"g": 3, "h": 1, "i": 1, "j": 1}, "h-0 (1); i-0 (1); j-0 (1)"),
+        (dict.fromkeys("ghijklm", 1), "h-0 (1); i-0 (1); j-0 (1); and 3 more"),
+    ],
+)
+def test_those_who_hold_the_slots_beyond_its_share_are_named(held, others):
+    running = [
+        runs(f"{group}-{at}", "a", 1, group=group) for group, count in held.items() for at in range(count)
+    ]
+    agents = [Agent(id="a", slots=len(running))]
+    groups = {group: Group(registered=at) for at, group in enumerate(held)} | {"g": Group(registered=99)}
+    sentence = why(
+        "x", [waits("x", len(running))], agents=agents, running=running, groups=groups, type="fair_share"
+    )
+    assert sentence.endswith(f"holds {held.get('g', 0)}. Others hold slots: {others}.")
+
+
 def test_its_fair_share_is_free_when_others_have_left():
     groups = {"g": Group(registered=2), "h": Group(registered=1)}
     running = [runs(f"r{i}", "a", 1) for i in range(4)]
