@@ -28,11 +28,10 @@ def page(cluster, browser):
     context.set_default_timeout(60 * SECONDS)
     expect.set_options(timeout=60 * SECONDS)
     page = context.new_page()
-    page.goto("/det/clusters")
+    page.goto("/det/system/events")
     page.get_by_label("User").fill("admin")
     page.keyboard.press("Enter")
-    page.get_by_role("button", name="More", exact=True).click()
-    page.get_by_role("menuitem", name="Audit").click()
+    page.get_by_role("group", name="Views").get_by_role("button", name="Audit").click()
     expect(page.get_by_role("heading", name="Audit")).to_be_visible()
     yield page
     context.close()

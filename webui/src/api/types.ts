@@ -43,7 +43,15 @@ export interface Summary {
 
 export type Checkpoint = With<
   Records["Checkpoint"],
-  { state: string; training: { trialId: number; experimentId: number; searcherMetric: number | null } | null }
+  {
+    state: string;
+    training: {
+      trialId: number;
+      experimentId: number;
+      searcherMetric: number | null;
+      validationMetrics?: { avgMetrics: Record<string, unknown> };
+    } | null;
+  }
 >;
 export type Slot = Records["Slot"];
 export type Agent = Records["Agent"];

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 
 import type { Experiment } from "../api/types";
 import { digits } from "../parts/format";
-import { column } from "./columns";
+import { BEST, column, defaultIn } from "./columns";
 
 const cell = (id: string, of: Partial<Experiment>, values?: Record<string, number>) =>
   renderToStaticMarkup(column(id).cell({ experiment: { labels: [], ...of } as Experiment, values }) as never).replace(/<[^>]*>/g, "");
@@ -47,4 +47,16 @@ test.each([
 test("hyperparameters have four digits, as in the table of trials", () => {
   expect(cell("hp.lr", {}, { "hp.lr": 0.00027919171918 })).toBe("0.0002792");
   expect(cell("hp.width", {}, { "hp.width": 12345 })).toBe("12,345");
+});
+
+test("the best value names its metric, and a search that is over claims no share", () => {
+  expect(cell("searcherMetricsVal", { bestTrialSearcherMetric: 0.25, searcherMetric: "val_loss" })).toBe("val_loss 0.2500");
+  expect(cell("searcherMetricsVal", { bestTrialSearcherMetric: null, searcherMetric: "val_loss" })).toBe("–");
+  expect(cell("progress", { state: "STATE_COMPLETED", progress: null })).toBe("done");
+  expect(cell("progress", { state: "STATE_CANCELED", progress: null })).toBe("–");
+});
+
+test.each(["small", "usual", "wide"] as const)("a %s screen has what is compared before what is only told", (screen) => {
+  const at = (id: string) => defaultIn(screen).indexOf(id);
+  expect(at(BEST)).toBeLessThan(Math.min(...["tags", "numTrials", "course", "runningTime"].map(at)));
 });

@@ -1,7 +1,7 @@
 /** Columns of the table of experiments: their titles and their cells. */
 
 import type { Experiment, Json } from "../api/types";
-import { digits, duration, isOver, number, ranFor, size, shownState, stateName } from "../parts/format";
+import { digits, duration, number, ranFor, size, shownState, stateName } from "../parts/format";
 import type { Screen } from "../ui/media";
 import { Progress } from "../ui/meter";
 import { Spark } from "../ui/spark";
@@ -23,6 +23,8 @@ export type Column = TableColumn<Row>;
 const GENERAL = "General";
 /** The searcher's metric of the best trial. */
 export const BEST = "searcherMetricsVal";
+/** Room for a number, and for the metric before it where the name is short. */
+const NAMED_NUMBER_PX = NUMBER_PX + 44;
 /** Letters of two tags that share a line, and of those with the number of further tags behind them. */
 const [TAG_LETTERS, TAG_LETTERS_MORE] = [10, 7];
 
@@ -63,9 +65,9 @@ const tags = ({ labels }: Experiment) => {
 /** Progress, or the state in words. */
 function progress(experiment: Experiment) {
   const state = stateName(experiment.state);
-  if (state === "COMPLETED") return <span className="ink3">100 %</span>;
+  // Its search is over, whether or not its trials trained as far as they were to.
+  if (state === "COMPLETED") return <span className="ink3">done</span>;
   if (experiment.progress === null || experiment.progress === undefined) return <span className="ink3">–</span>;
-  if (isOver(experiment.state)) return <span className="ink3">at {Math.round(experiment.progress * 100)} %</span>;
   if (experiment.progress === 0 && !experiment.runningTime) return <span className="ink3">not begun</span>;
   return <Progress value={experiment.progress} state={experiment.state} />;
 }
@@ -115,13 +117,16 @@ const FIXED: Column[] = [
   make(
     BEST,
     "Best",
-    NUMBER_PX,
-    ({ bestTrialSearcherMetric, searcherMetric }) => (
-      <span title={bestTrialSearcherMetric === null ? undefined : `${searcherMetric}: ${bestTrialSearcherMetric}`}>
-        {bestTrialSearcherMetric === null ? "–" : digits(bestTrialSearcherMetric)}
-      </span>
-    ),
-    { ...num, small: true },
+    150,
+    ({ bestTrialSearcherMetric, searcherMetric }) =>
+      bestTrialSearcherMetric === null ? (
+        "–"
+      ) : (
+        <span className="of-metric" title={`${searcherMetric}: ${bestTrialSearcherMetric}`}>
+          <span className="sub cut">{searcherMetric}</span> <span>{digits(bestTrialSearcherMetric)}</span>
+        </span>
+      ),
+    { ...num, small: true, least: NAMED_NUMBER_PX, most: 200 },
   ),
   make("searcherType", "Searcher", 120, ({ searcherType }) => <Cut>{searcherType}</Cut>, { least: 84, most: 150 }),
   make(
@@ -165,22 +170,10 @@ const FIXED: Column[] = [
 ];
 const BY_ID = new Map(FIXED.map((column) => [column.id, column]));
 
-const DEFAULT = [
-  "id",
-  "name",
-  "tags",
-  "state",
-  "progress",
-  "numTrials",
-  "course",
-  "searcherMetricsVal",
-  "startTime",
-  "runningTime",
-  "user",
-];
-const FURTHER: Record<string, string> = { numTrials: "searcherType", searcherMetricsVal: "searcherMetric" };
-/** With what there is room for on a wide screen, each behind the column that it belongs to. */
-const DEFAULT_WIDE = DEFAULT.flatMap((id) => (FURTHER[id] ? [id, FURTHER[id]] : [id]));
+/** What is compared comes first: a narrow list scrolls sideways to the rest. */
+const DEFAULT = ["id", "name", "state", "progress", BEST, "course", "numTrials", "tags", "startTime", "runningTime", "user"];
+/** With what there is room for on a wide screen, behind the column that it belongs to. */
+const DEFAULT_WIDE = DEFAULT.flatMap((id) => (id === "numTrials" ? [id, "searcherType"] : [id]));
 const DEFAULT_SMALL = DEFAULT.filter((id) => id !== "startTime");
 /** The columns of a list for which nobody chose any. */
 export const defaultIn = (screen: Screen) => (screen === "wide" ? DEFAULT_WIDE : screen === "small" ? DEFAULT_SMALL : DEFAULT);

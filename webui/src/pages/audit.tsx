@@ -12,6 +12,7 @@ import { PageHead, usePlace } from "../ui/page";
 import { Empty, Loaded } from "../ui/status";
 import { type Column, Table } from "../ui/table";
 import { Avatar } from "../ui/text";
+import { SystemViews } from "./system_views";
 
 interface Entry {
   position: number;
@@ -78,6 +79,7 @@ export function Audit() {
           </LinkButton>
         }
       />
+      <SystemViews value="audit" />
       <Filters of={of} change={change} />
       <Loaded answer={answer}>
         {({ entries, more }) => (

@@ -4,28 +4,20 @@ import { useData } from "../api/data";
 import { Card } from "../ui/card";
 import { PageHead, usePlace } from "../ui/page";
 import { Loaded } from "../ui/status";
-import { Views } from "../ui/tabs";
 import { Explorer } from "./experiment/story";
 import { Health } from "./health";
+import { SystemViews } from "./system_views";
 
 /** For operators: every event of the cluster, newest first, and the health of the platform. */
 export function Events() {
-  const [params, setParams] = useSearchParams();
+  const [params] = useSearchParams();
   const position = params.get("event");
   const health = params.get("view") === "health";
   usePlace({ crumbs: health ? [{ name: "Events", to: "/system/events" }, { name: "Health" }] : [{ name: "Events" }] });
   return (
     <>
       <PageHead title="Events" beside="what was decided, by whom and why" />
-      <Views
-        name="Views"
-        value={health ? "health" : "events"}
-        views={[
-          { id: "events", name: "Events" },
-          { id: "health", name: "Health" },
-        ]}
-        onChange={(id) => setParams(id === "health" ? { view: id } : {}, { replace: true })}
-      />
+      <SystemViews value={health ? "health" : "events"} />
       {health ? <Health /> : <Explorer kind="cluster" id="" topic="cluster" missing={position && <One position={position} />} />}
     </>
   );

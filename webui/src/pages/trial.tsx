@@ -1,6 +1,6 @@
 import { ChevronDown, ChevronUp, Layers, SquareTerminal, StepForward, X } from "lucide-react";
 import { type ReactNode, useState } from "react";
-import { Navigate, useNavigate, useParams } from "react-router";
+import { Link, Navigate, useNavigate, useParams } from "react-router";
 
 import { ApiError } from "../api/client";
 import { useChange, useData } from "../api/data";
@@ -14,6 +14,7 @@ import { Logs } from "../parts/logs";
 import { IconButton, LinkButton } from "../ui/button";
 import { Card } from "../ui/card";
 import { ask } from "../ui/dialog";
+import { useNarrow } from "../ui/media";
 import { Menu } from "../ui/menu";
 import { PageHead, useActionsHere, usePlace } from "../ui/page";
 import { Empty, Loaded } from "../ui/status";
@@ -96,6 +97,7 @@ function Head({ trial, experiment, tab }: { trial: Trial; experiment?: Experimen
   const why = useWhy(trial);
   const place = usePlaceOf(trial, experiment);
   const failing = trial.state === "STATE_ERROR";
+  const narrow = useNarrow();
   usePlace({
     crumbs: [
       { name: "Experiments", to: "/experiments" },
@@ -112,6 +114,12 @@ function Head({ trial, experiment, tab }: { trial: Trial; experiment?: Experimen
         state={place.stopped ? "STOPPED" : trial.state}
         beside={<Beside trial={trial} place={place} />}
         facts={[
+          // A narrow screen has no room for the path to this page.
+          narrow && experiment && (
+            <Link key="of" className="link" to={`/experiments/${experiment.id}/overview`}>
+              {experiment.id} {experiment.name}
+            </Link>
+          ),
           ...place.words,
           <span key="at">
             started <Time at={trial.startTime} />

@@ -1,4 +1,4 @@
-import { FileClock, Logs, Server, ShieldCheck } from "lucide-react";
+import { FileClock, Logs, Server } from "lucide-react";
 import { useState } from "react";
 import { useSearchParams } from "react-router";
 
@@ -40,7 +40,6 @@ export function Cluster() {
             small={false}
             items={[
               { name: "Events of the cluster", icon: <FileClock />, not: unread, to: "/system/events" },
-              { name: "Audit: who did what", icon: <ShieldCheck />, not: unread, to: "/system/audit" },
               { name: "Log of the cluster", icon: <Logs />, not: unread, href: "/api/v1/master/logs" },
             ]}
           />

@@ -130,7 +130,6 @@ function Recent({ rows }: { rows: Row[] }) {
       column("numTrials"),
       { ...course, cell: (row: Row) => course.cell({ ...row, course: courses.get(row.experiment.id) }) },
       column("searcherMetricsVal"),
-      column("searcherMetric"),
       TIME,
       column("user"),
     ];

@@ -19,6 +19,7 @@ import { State } from "../../ui/state";
 import { Failure } from "../../ui/status";
 import { Copyable, Time } from "../../ui/text";
 import { toast } from "../../ui/toast";
+import { metricAt } from "./metric_at";
 import { bytesOf, isThere } from "./policy";
 
 interface DrawerProps {
@@ -66,7 +67,7 @@ export function CheckpointDrawer({ checkpoint, metric, why, onClose, onStep, onR
             ),
           ],
           ["Batches", number(checkpoint.metadata.steps_completed)],
-          [metric || "Metric", number(training?.searcherMetric)],
+          [metric || "Metric", metricAt(checkpoint, metric)],
           ["Size", size(bytesOf(checkpoint))],
           ["Stored", <Time key="stored" at={checkpoint.reportTime} />],
         ]}

@@ -5,7 +5,7 @@ import { Link, useSearchParams } from "react-router";
 import { useChange, useData } from "../../api/data";
 import { ANYWHERE, useRights } from "../../api/rights";
 import type { Checkpoint, Experiment } from "../../api/types";
-import { digits, number, size } from "../../parts/format";
+import { number, size } from "../../parts/format";
 import { Button, IconButton, LinkButton, Segments } from "../../ui/button";
 import { ask } from "../../ui/dialog";
 import { useOpen } from "../../ui/drawer";
@@ -18,6 +18,7 @@ import { Tag, Time } from "../../ui/text";
 import { CheckpointDrawer, Metadata, Register } from "./checkpoint";
 import "./checkpoints.css";
 import { isSmaller } from "./listed";
+import { metricAt } from "./metric_at";
 import { bytesOf, isThere, type Policy, PolicyCard, policyOf, reasons, useGoing } from "./policy";
 
 type View = "stored" | "going" | "deleted";
@@ -303,7 +304,7 @@ function columnsOf({ experiment, marks, registered, why, going, onOpen }: Tellin
       least: NUMBER_PX,
       small: true,
       value: (checkpoint) => checkpoint.training?.searcherMetric,
-      cell: (checkpoint) => (typeof checkpoint.training?.searcherMetric === "number" ? digits(checkpoint.training.searcherMetric) : ""),
+      cell: (checkpoint) => metricAt(checkpoint, experiment?.searcherMetric ?? ""),
     },
     { id: "size", head: "Size", num: true, width: 96, least: 80, value: bytesOf, cell: (checkpoint) => size(bytesOf(checkpoint)) },
     {

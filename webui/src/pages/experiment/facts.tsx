@@ -32,6 +32,17 @@ export function counted(trials: Trial[], stopped: ReadonlySet<number>) {
   return counts;
 }
 
+/** The share of the search that is done. One that was stopped or failed came as far as its trials did. */
+export function progressOf(
+  experiment: Pick<Experiment, "state" | "progress">,
+  count: Pick<ReturnType<typeof counted>, "done" | "stopped">,
+  total: number,
+): number {
+  if (!isOver(experiment.state)) return experiment.progress ?? 0;
+  if (experiment.state === "STATE_COMPLETED") return 1;
+  return total ? (count.done + count.stopped) / total : 0;
+}
+
 export function ExperimentFacts({
   experiment,
   trials,
@@ -63,7 +74,7 @@ export function ExperimentFacts({
     { share: count.failed / total, colour: "var(--error)", title: `${count.failed} failed` },
     { share: count.stopped / total, colour: "var(--off)", title: `${count.stopped} stopped early` },
   ];
-  const progress = experiment.progress ?? (over ? 1 : 0);
+  const progress = progressOf(experiment, count, total);
   const bar =
     total > 1
       ? parts

@@ -21,7 +21,8 @@ export function Gone({ kind, id }: { kind: string; id: number | string }) {
             .map((step) => (
               <li key={step.position}>
                 {sentence(step.what)} on {exact(step.time)}
-                {step.reason && `: ${step.reason}`} <span className="actor">{actorName(step.actor)}</span>
+                {step.reason && `: ${step.reason}`}
+                {!step.reason.endsWith(` by ${actorName(step.actor)}`) && <span className="actor"> · {actorName(step.actor)}</span>}
               </li>
             ))}
         </ul>

@@ -5,7 +5,7 @@ import { Link, useParams } from "react-router";
 import { useData } from "../../api/data";
 import { useRights } from "../../api/rights";
 import { Markdown } from "../../parts/markdown";
-import { digits, many, number, size } from "../../parts/format";
+import { many, number, size } from "../../parts/format";
 import { Button } from "../../ui/button";
 import { Card, Facts } from "../../ui/card";
 import { ask } from "../../ui/dialog";
@@ -16,6 +16,7 @@ import { Empty, Loaded } from "../../ui/status";
 import { type Column, Table } from "../../ui/table";
 import { NUMBER_PX } from "../../ui/table/widths";
 import { Avatar, CopyButton, Copyable, Cut, Tag, Time } from "../../ui/text";
+import { metricAt } from "../experiment/metric_at";
 import { useAct } from "../settings/change";
 import { EditModel, EditVersion, useModelMenu } from "./edit";
 import { type Model, pathOf, TOPICS, type Version } from "./facts";
@@ -141,7 +142,7 @@ function Versions({ path, model, versions }: { path: string; model: Model; versi
       least: NUMBER_PX,
       num: true,
       small: true,
-      cell: ({ checkpoint: { training } }) => (typeof training?.searcherMetric === "number" ? digits(training.searcherMetric) : ""),
+      cell: ({ checkpoint }) => metricAt(checkpoint, metric),
       value: (version) => version.checkpoint.training?.searcherMetric,
     },
     {

@@ -23,7 +23,16 @@ export function TrialFacts({ trial, experiment, place }: { trial: Trial; experim
   const full = !unit || unit === "batches" ? count : 0;
   const done = full ? Math.min(1, trial.totalBatchesProcessed / full) : over ? 1 : 0;
   const paused = trial.state === "STATE_PAUSED";
-  const colour = trial.state === "STATE_ERROR" ? "error" : place.stopped ? "off" : over ? "done" : paused ? "paused" : "running";
+  const colour =
+    trial.state === "STATE_ERROR"
+      ? "error"
+      : place.stopped || trial.state === "STATE_CANCELED"
+        ? "off"
+        : over
+          ? "done"
+          : paused
+            ? "paused"
+            : "running";
   return (
     <Figures label="The trial in figures">
       <Figure
@@ -44,12 +53,7 @@ export function TrialFacts({ trial, experiment, place }: { trial: Trial; experim
             : metric || undefined
         }
       />
-      <Figure
-        name="Latest"
-        value={measured(latest) || "–"}
-        bad={typeof latest === "string"}
-        note={lastValidated(trial, metric)}
-      />
+      <Figure name="Latest" value={measured(latest) || "–"} bad={typeof latest === "string"} note={lastValidated(trial, metric)} />
       <End trial={trial} experiment={experiment} done={done} />
       <Figure
         name="Restarts"
@@ -69,8 +73,14 @@ function reached({ state }: Trial, done: number, stopped: boolean): string {
 }
 
 /** Why it was never restarted. */
-const neverAgain = (trial: Trial) =>
-  trial.state === "STATE_ERROR" ? "it failed at its first try" : isOver(trial.state) ? "it ran through" : "none so far";
+export const neverAgain = ({ state }: Pick<Trial, "state">) =>
+  state === "STATE_ERROR"
+    ? "it failed at its first try"
+    : state === "STATE_COMPLETED"
+      ? "it ran through"
+      : isOver(state)
+        ? "it was ended"
+        : "none so far";
 
 function End({ trial, experiment, done }: { trial: Trial; experiment?: Experiment; done: number }) {
   const seen = useRef<[at: number, done: number] | null>(null);

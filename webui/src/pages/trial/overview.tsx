@@ -10,13 +10,14 @@ import { Board } from "../../charts/board";
 import { useCurves } from "../../charts/metric";
 import { isProfile, namesOf } from "../../charts/names";
 import type { Rule } from "../../charts/rules";
-import { digits, duration, flat, number } from "../../parts/format";
+import { duration, flat, number } from "../../parts/format";
 import { IconButton } from "../../ui/button";
 import { Card } from "../../ui/card";
 import { StateIcon } from "../../ui/state";
 import { Tag } from "../../ui/text";
 import { toast } from "../../ui/toast";
 import { isSmaller } from "../experiment/listed";
+import { metricAt } from "../experiment/metric_at";
 import { Nothing } from "../experiment/overview";
 import { TrialFacts } from "./facts";
 import { usePlaceOf } from "./place";
@@ -49,7 +50,7 @@ export function TrialOverview({ trial, experiment, topics }: { trial: Trial; exp
         </div>
         <aside className="stack" aria-label="Latest values">
           <Values trial={trial} />
-          <Stored trial={trial} topic={topics[0]!} />
+          <Stored trial={trial} topic={topics[0]!} metric={experiment?.searcherMetric ?? ""} />
           <Runs runs={runs} />
         </aside>
       </div>
@@ -66,7 +67,7 @@ function Values({ trial }: { trial: Trial }) {
   if (!values.length) return null;
   return (
     <Card title="Hyperparameters" more={<IconButton icon={<Copy />} label="Copy hyperparameters as JSON" onClick={copy} />}>
-      <dl className="kv">
+      <dl className="kv short">
         {values.slice(0, SHOWN).map(([name, value]) => (
           <div key={name} className="pair">
             <dt title={name}>{name}</dt>
@@ -87,7 +88,7 @@ function Values({ trial }: { trial: Trial }) {
 
 const FEW = 4;
 
-function Stored({ trial, topic }: { trial: Trial; topic: string }) {
+function Stored({ trial, topic, metric }: { trial: Trial; topic: string; metric: string }) {
   const answer = useData<{ checkpoints: Checkpoint[] }>(
     trial.checkpointCount
       ? `trials/${trial.id}/checkpoints?sortBy=SORT_BY_END_TIME&orderBy=ORDER_BY_DESC&states=STATE_COMPLETED&limit=${FEW}`
@@ -119,7 +120,7 @@ function Stored({ trial, topic }: { trial: Trial; topic: string }) {
             </Link>
             {checkpoint.uuid === trial.bestCheckpoint?.uuid && <Tag kind="best">best</Tag>}
             {checkpoint === newest[0] && <Tag>latest</Tag>}
-            <b>{typeof checkpoint.training?.searcherMetric === "number" ? digits(checkpoint.training.searcherMetric) : ""}</b>
+            <b>{metricAt(checkpoint, metric)}</b>
           </li>
         ))}
       </ul>
