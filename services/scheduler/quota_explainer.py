@@ -73,8 +73,7 @@ class QuotaExplainer:
 
     def _describe_free(self, placed: ChargedRequest) -> str:
         book = self._state.index.books[placed.pool]
-        open_ = (agent for agent in book.agents.values() if agent.open)
-        free = sum(max(0, agent.slots - book.used.get(agent.id, (0, 0))[0]) for agent in open_)
+        free = sum(book.free_slots(agent) for agent in book.agents.values() if agent.open)
         return f"{free} {'is' if free == 1 else 'are'} free in the pool"
 
     def _used(self, holder: str) -> int:

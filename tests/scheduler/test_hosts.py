@@ -158,6 +158,23 @@ def test_a_worker_may_move_to_another_pool(cluster):
     assert assigned.parts[0].worker_id == "w1"
 
 
+@pytest.mark.parametrize("kind", ["fair_share", "priority", "round_robin"])
+def test_a_worker_that_moves_to_another_pool_offers_there_only_what_is_free(cluster, kind):
+    """What it runs keeps running in the pool that it came from, on slots that are not free for others."""
+    cluster.pool("b", scheduler=kind)
+    cluster.worker(slots=3)
+    cluster.job(1)
+    cluster.request(1, slots=2)
+    cluster.worker(slots=3, session="s2", pool="b", running=["1.t1.1"], reads_after=1000)
+    cluster.job(2, pool="b")
+    assert cluster.request(2, slots=2, experiment=2) == []
+    cluster.job(3, pool="b")
+    (small,) = cluster.request(3, slots=1, experiment=3)
+    assert small.parts[0].slots == (2,)
+    (assigned,) = of(scheduler.AllocationAssigned, cluster.exited(1))
+    assert (assigned.allocation_id, assigned.parts[0].slots) == ("1.t2.1", (0, 1))
+
+
 @pytest.mark.parametrize("repeated", ["s1", "s2"])
 @pytest.mark.parametrize("presence", ["here", "lost", "left"])
 def test_a_repeated_registration_changes_nothing(cluster, repeated, presence):

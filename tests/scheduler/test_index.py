@@ -158,5 +158,7 @@ def test_kept_up_it_equals_one_built_anew(cluster, kind, seed):
             for slot in m.slots
         ]
         assert len(holders) == len(set(holders)), "a slot is held twice"
+        placed = [a for a in state.allocations.values() if a.members]
+        assert all(sum(len(m.slots) for m in a.members) == a.slots for a in placed), "a run lacks slots"
         assigned += len(holders)
     assert assigned > 25

@@ -37,6 +37,7 @@ class Index:
         """In front of the books, for requests that quotas limit."""
         self.job_counts = JobCounts(self.books, self.gate)
         self._people = people
+        self._allocations = allocations
         self._occupancy = occupancy
         self._groups: dict[str, set[str]] = defaultdict(set)
         self._workers: dict[str, Worker] = {}
@@ -101,8 +102,20 @@ class Index:
             slots=len(counted | self._occupancy.taken_on(worker.id)),
             enabled=worker.switch.enabled,
             draining=worker.switch.draining or worker.released,
+            used_elsewhere=self._used_elsewhere(worker),
         )
         book.put_agent(agent)
+
+    def _used_elsewhere(self, worker: Worker) -> tuple[int, int]:
+        """What runs of other pools still use of a worker that was started again in this one."""
+        parts = [
+            member.slots
+            for id in self._occupancy.held_on(worker.id)
+            if (allocation := self._allocations[id]).pool != worker.pool
+            for member in allocation.members
+            if member.worker_id == worker.id
+        ]
+        return sum(map(len, parts)), sum(not slots for slots in parts)
 
     def put_allocation(self, allocation: Allocation, job: Job | None) -> None:
         """Add an allocation, or update a changed one."""
@@ -152,8 +165,10 @@ class Index:
     def _recount(self, allocation: Allocation) -> None:
         for member in allocation.members:
             worker = self._workers.get(member.worker_id)
-            # Only then does the number of slots that count depend on which of them are held.
-            if worker is not None and worker.presence == "here" and (worker.slot_switches or worker.shrunk):
+            if worker is None or worker.presence != "here":
+                continue
+            # Only then does what counts of its slots depend on which of them are held, and by which pool.
+            if worker.slot_switches or worker.shrunk or worker.pool != allocation.pool:
                 self._put_agent(worker)
 
     def _put_group(self, pool: str, job: Job) -> None:

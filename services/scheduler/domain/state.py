@@ -149,7 +149,10 @@ class State(Supplies, Bindings):
         self.index.drop_allocation(allocation)
         yield "allocations", allocation.id
         yield from self.drop_deadline(allocation.id)
-        yield from self.touch_pool(allocation.pool)
+        # Workers may have moved to another pool while it ran, where it kept slots from others.
+        workers = (self.workers.get(member.worker_id) for member in allocation.members)
+        for pool in dict.fromkeys([allocation.pool, *(worker.pool for worker in workers if worker)]):
+            yield from self.touch_pool(pool)
         yield from self._touch_limited()
 
     def put_deadline(self, allocation_id: str, deadline: Deadline) -> Iterable[Key]:

@@ -37,7 +37,7 @@ class Book:
         self.expected: dict[str, tuple[str, int]] = {}
         """Group and slots of runs that are over but may be requested again, by any id."""
         self.used: dict[str, tuple[int, int]] = {}
-        """Slots and zero-slot places in use, by agent, including agents that have gone."""
+        """Slots and zero-slot places that runs of this pool use, by agent, including agents that have gone."""
         self.idle_pass = IdlePass()
         self.impossible_by_size: dict[Size, bool] = {}
         """Sizes that the agents could not serve even when idle: a cache of `capacity.is_impossible`."""
@@ -159,6 +159,13 @@ class Book:
             self._change_used(ran.shares, -1)
             self.pool.free(ran.shares)
 
+    def free_slots(self, agent: Agent) -> int:
+        """How many slots of an agent are free."""
+        return max(0, agent.slots - self._used_on(agent, 0))
+
+    def _used_on(self, agent: Agent, kind: int) -> int:
+        return self.used.get(agent.id, (0, 0))[kind] + agent.used_elsewhere[kind]
+
     def group(self, name: str) -> Group:
         """A group by name, with the defaults if it was not described."""
         return self.groups.get(name, _DEFAULTS)
@@ -175,8 +182,7 @@ class Book:
             return
         limit = agent.max_zero_slot
         most = self._settings.max_aux_containers_per_agent if limit is None else limit
-        used, zero_used = self.used.get(agent.id, (0, 0))
-        self.pool.put(agent.id, Shape(agent.slots, used, most, zero_used))
+        self.pool.put(agent.id, Shape(agent.slots, self._used_on(agent, 0), most, self._used_on(agent, 1)))
 
     def _queue_of(self, group: str) -> GroupQueue:
         if group not in self.queues:

@@ -175,7 +175,7 @@ class Explainer:
                 "Every agent runs its maximum number of tasks without slots (max_aux_containers_per_agent)."
             )
         usable = [agent for agent in book.agents.values() if agent.open]
-        empty = [max(0, agent.slots - book.used.get(agent.id, (0, 0))[0]) for agent in usable]
+        empty = [book.free_slots(agent) for agent in usable]
         total, free = sum(agent.slots for agent in usable), sum(empty)
         sentence = f"It needs {format_slots(request.slots)}, {free} of {total} are free"
         if request.slots <= free:

@@ -119,7 +119,8 @@ def capacity_of(book: Book) -> int:
 
     Slots held there count for their group. If they did not, they would be taken out of the others' share.
     """
-    slots = {agent.id: agent.slots for agent in book.agents.values() if agent.open}
+    open_agents = (agent for agent in book.agents.values() if agent.open)
+    slots = {agent.id: agent.slots - agent.used_elsewhere[0] for agent in open_agents}
     held = sum(used for id, (used, _) in book.used.items() if id not in slots)
     return sum(slots.values()) + held
 

@@ -25,6 +25,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     """How many zero-slot tasks may run here at once; None: the pool's setting."""
     enabled: bool = True
     draining: bool = False
+    used_elsewhere: tuple[int, int] = (0, 0)
+    """Slots and zero-slot places in use by runs of another pool, from before the agent moved to this one."""
 
     @property
     def open(self) -> bool:
