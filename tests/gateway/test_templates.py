@@ -31,6 +31,21 @@ def test_a_template_is_kept_in_the_log(templates):
     assert all(isinstance(record, Template) for record in templates.catalogue.state.templates.values())
 
 
+def test_a_workspace_that_holds_templates_is_not_removed(gateway):
+    """They would belong to no workspace, and nobody could change them or use their names."""
+    gateway.log_in("admin")
+    id = gateway.post("/api/v1/workspaces", {"name": "Vision"})["workspace"]["id"]
+    body = {"name": NAME, "config": CONFIG, "workspaceId": id}
+    gateway.post("/api/v1/templates", body)
+    message = gateway.refused(400, "DELETE", f"/api/v1/workspaces/{id}")
+    assert f"workspace {id} holds templates, such as '{NAME}': move or delete them first" in message
+    other = gateway.post("/api/v1/workspaces", {"name": "Speech"})["workspace"]["id"]
+    assert gateway.send("PUT", PATH, {**body, "workspaceId": other}).status_code == 200
+    assert gateway.send("DELETE", f"/api/v1/workspaces/{id}").status_code == 200
+    assert gateway.send("DELETE", PATH).status_code == 200
+    assert gateway.send("DELETE", f"/api/v1/workspaces/{other}").status_code == 200
+
+
 def test_it_is_merged_under_what_is_submitted(templates):
     body = {"config": TEXT, "template": NAME, "validateOnly": True}
     config = templates.send("POST", "/api/v1/experiments", body).json()["config"]

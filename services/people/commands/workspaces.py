@@ -101,6 +101,12 @@ def remove_workspace(state: People, command: RemoveWorkspace, call: Call) -> Res
         raise failed_precondition(
             f"workspace {command.workspace_id} holds models, such as {model[-1]}: move or delete them first"
         )
+    template = state.templates_in.first(command.workspace_id)
+    if template:
+        name = state.templates[template[-1]].name
+        raise failed_precondition(
+            f"workspace {command.workspace_id} holds templates, such as '{name}': move or delete them first"
+        )
     removals: list[Any] = [ProjectRemoved(id, reason) for id in project_ids]
     removals += remove_workspace_roles(state, command.workspace_id, reason)
     removals += remove_quota(state, f"workspace-{command.workspace_id}", reason)

@@ -19,6 +19,7 @@ from services.people.domain.indexed_records import (
     put_identity,
     put_project,
     put_session,
+    put_template,
     put_token,
     put_user,
     put_workspace,
@@ -101,14 +102,12 @@ def session_closed(state: People, recorded: Recorded) -> Iterable[Key]:
 def template_set(state: People, recorded: Recorded) -> Iterable[Key]:
     """A template was created or replaced."""
     event: gateway.TemplateSet = recorded.event
-    state.templates[event.template_id] = Template(event.name, event.config, event.workspace_id)
-    yield "templates", event.template_id
+    return put_template(state, event.template_id, Template(event.name, event.config, event.workspace_id))
 
 
 def template_removed(state: People, recorded: Recorded) -> Iterable[Key]:
     """A template was removed."""
-    state.templates.pop(recorded.event.template_id, None)
-    yield "templates", recorded.event.template_id
+    return put_template(state, recorded.event.template_id, None)
 
 
 def user_set(state: People, recorded: Recorded) -> Iterable[Key]:

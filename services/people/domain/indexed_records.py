@@ -14,7 +14,7 @@ from services.kit.idempotency import results_by_age
 from services.kit.rules import Key
 from services.kit.sorted_keys import Key as IndexKey
 from services.kit.sorted_keys import SortedKeys
-from services.people.domain.state import ClosedSession, Highest, KnownAs, OpenSession, People, User
+from services.people.domain.state import ClosedSession, Highest, KnownAs, OpenSession, People, Template, User
 from services.people.tokens import MAX_SESSION_S
 
 FORGOTTEN_AT_ONCE = 50
@@ -26,6 +26,7 @@ def build_indexes(state: People) -> None:
     state.made_at = results_by_age(state.creations)
     state.closed_at = SortedKeys((session.at, id) for id, session in state.sessions.items())
     state.experiments_in, state.project_of, state.models_in = SortedKeys(()), {}, SortedKeys(())
+    state.templates_in = SortedKeys((kept.workspace_id, id) for id, kept in state.templates.items())
     state.projects_in = SortedKeys((project.workspace_id, id) for id, project in state.projects.items())
     state.sessions_of = SortedKeys(_session_key(id, session) for id, session in state.open_sessions.items())
     state.tokens_of = SortedKeys((token.user_id, token.at, id) for id, token in state.tokens.items())
@@ -93,6 +94,18 @@ def drop_token(state: People, id: str) -> Iterable[Key]:
         state.tokens_of.discard(token.user_id, token.at, id)
         state.token_digests.pop(token.digest, None)
     yield "tokens", id
+
+
+def put_template(state: People, id: str, changed: Template | None) -> Iterable[Key]:
+    """Store a template, or forget it."""
+    before = state.templates.pop(id, None)
+    if changed is not None:
+        state.templates[id] = changed
+    state.templates_in.swap(
+        (before.workspace_id, id) if before is not None else None,
+        (changed.workspace_id, id) if changed is not None else None,
+    )
+    yield "templates", id
 
 
 def put_user(state: People, changed: User) -> Iterable[Key]:

@@ -158,6 +158,8 @@ class People(Roles, Quotas, Bindings):
     """(workspace, project)"""
     models_in: SortedKeys = derived()  # noqa: RUF009
     """(workspace, model)"""
+    templates_in: SortedKeys = derived()  # noqa: RUF009
+    """(workspace, id of a template)"""
     sessions_of: SortedKeys = derived()  # noqa: RUF009
     """(user, time from which it may be forgotten, session)."""
     tokens_of: SortedKeys = derived()  # noqa: RUF009
