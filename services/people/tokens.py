@@ -53,9 +53,13 @@ class BadToken(Exception):
     """The token was not issued here, was tampered with, or has expired; the text says which."""
 
 
-def new_session(user: str, now: float, id: str = "") -> Session:
-    """A new session for a user who has logged in. `id` is generated unless given."""
-    return Session(id or secrets.token_hex(16), user, now + VALID_S, at=now)
+def new_session(user: str, now: float, id: str = "", password_at: float = 0.0) -> Session:
+    """A new session for a user who has logged in. `id` is generated unless given.
+
+    `password_at` is when their password was set, by the clock of the gateway that recorded it.
+    """
+    # A clock that is behind that one, or was set back, must not make it a session from before the password.
+    return Session(id or secrets.token_hex(16), user, now + VALID_S, at=max(now, password_at))
 
 
 def issue(key: bytes, session: Session) -> str:

@@ -43,7 +43,7 @@ async def authenticate(backend: Backend, username: str, sent: str, address: str)
 
 async def open_session(backend: Backend, user: User, address: str, client: str, id: str = "") -> str:
     """Open a session for an authenticated user and return its token. `id` is as in `tokens.new_session`."""
-    session = tokens.new_session(user.username, time.time(), id)
+    session = tokens.new_session(user.username, time.time(), id, user.password_at)
     await backend.peers.command(
         OpenSession(
             session_id=session.id,

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from det_contracts.events.gateway import PasswordSet
 from services.kit import passwords
 from services.people import tokens
 from tests.gateway.harness import KEY, Harness
@@ -94,6 +95,14 @@ def test_tokens_cannot_be_changed():
     for broken in ("", "x", "x.y", "é.é", token[:-3], token.replace(".", "!")):
         with pytest.raises(tokens.BadToken):
             tokens.read(KEY, broken)
+
+
+def test_a_password_that_was_set_by_a_clock_ahead_lets_its_user_in(gateway):
+    """Another gateway's clock is some seconds ahead, or this one's was set back by hours."""
+    set_ahead = PasswordSet(user_id=1, salt="", hashed="", reason="set by admin")
+    gateway.apply(set_ahead, at=time.time() + 10_000)
+    gateway.log_in("admin")
+    assert gateway.get("/api/v1/me")["user"]["username"] == "admin"
 
 
 def test_an_expired_session_must_log_in_again(gateway):
