@@ -12,7 +12,7 @@ from datetime import date, timedelta
 from typing import Any, Literal, NamedTuple
 
 from services.catalogue.api_values import format_optional_time, format_time
-from services.catalogue.domain import Allocation, State, TaskOwner
+from services.catalogue.domain import Allocation, Experiment, State, TaskOwner
 from services.catalogue.usage_days import UsageKey
 from services.catalogue.visibility import Visibility
 from services.people import users, workspace_records
@@ -20,6 +20,8 @@ from services.people import users, workspace_records
 Period = Literal["DAILY", "MONTHLY"]
 KINDS = {"TRIAL": "training", "CHECKPOINT_GC": "gc"}
 """What 0.25 calls a kind of run; others by their own name in small letters."""
+REMOVED = "(removed)"
+"""The name of a workspace that is no more, or that of a project that is no more."""
 BATCH = 1000
 """Number of runs processed before yielding to other requests."""
 # `agent_label` is always empty, since agents have no labels here; clients of 0.25 read the key.
@@ -92,21 +94,26 @@ def _owner(state: State, experiment_id: int, task_id: str, task_owner: TaskOwner
     placed = state.tasks.get(task_id) or (None if experiment else task_owner or deleted)
     name = placed.user if placed else experiment.user if experiment else ""
     user = users.by_any_name(state, name)
-    project = (
-        state.projects.get(experiment.project_id, workspace_records.PROJECT)
-        if experiment
-        else workspace_records.PROJECT
-    )
-    workspace = state.workspaces.get(
-        placed.workspace_id if placed else project.workspace_id, workspace_records.WORKSPACE
-    )
     labelled = experiment or deleted
     return Owner(
         username=user.username if user else name,
         user_id=user.id if user else 0,
-        workspace=workspace.name,
+        workspace=_workspace_name(state, placed.workspace_id if placed else _workspace_of(state, experiment)),
         labels=labelled.labels if labelled else (),
     )
+
+
+def _workspace_of(state: State, experiment: Experiment | None) -> int | None:
+    if experiment is None or experiment.project_id == workspace_records.FIRST:
+        return workspace_records.FIRST
+    project = state.projects.get(experiment.project_id)
+    return project.workspace_id if project is not None else None
+
+
+def _workspace_name(state: State, id: int | None) -> str:
+    # Not the first workspace, to which the hours would be charged.
+    first = workspace_records.UNCATEGORIZED if id == workspace_records.FIRST else REMOVED
+    return state.workspaces[id].name if id in state.workspaces else first
 
 
 def _held_run(state: State, run: Allocation, first: float, last: float) -> HeldRun:

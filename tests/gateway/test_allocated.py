@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 from det_contracts.events import searcher
-from det_contracts.events.gateway import AuthzSet
+from det_contracts.events.gateway import AuthzSet, ProjectRemoved, WorkspaceRemoved
 from services.catalogue import runs
 from services.rest_routes.cluster import allocated
 from tests.gateway import stories
@@ -134,6 +134,20 @@ def test_tables_hold_the_same_in_either_spelling(used):
         ("experiment_label", "b", "2023-08", "43200.0"),
         ("resource_pool", "default", "2023-08", "43200.0"),
     ]
+
+
+def test_hours_in_a_workspace_that_was_removed_are_not_charged_to_the_first(gateway):
+    gateway.log_in("admin")
+    space = gateway.post("/api/v1/workspaces", {"name": "Vision"})["workspace"]["id"]
+    project = gateway.post(f"/api/v1/workspaces/{space}/projects", {"name": "Digits"})["project"]["id"]
+    gateway.apply(stories.worker_here(), stories.created(1), at=NOON)
+    gateway.post("/api/v1/experiments/1/move", {"destinationProjectId": project})
+    gateway.apply(stories.trial_created(1), *stories.running(1), at=NOON)
+    gateway.apply(stories.allocation_ended(1), at=NOON + DAY)
+    # The searcher and the gateway decide about experiments and places: this is stored behind the other's.
+    gateway.apply(ProjectRemoved(project, "removed by bob"), WorkspaceRemoved(space, "removed by bob"))
+    (row,) = table(gateway, "/resources/allocation/allocations-csv", **WHOLE)
+    assert (row["workspace_name"], row["slot_hours"]) == ("(removed)", "24.0")
 
 
 def test_a_label_is_no_formula_of_a_spreadsheet(gateway):
