@@ -224,6 +224,34 @@ def test_what_is_settled_leaves_and_a_start_leaves_it_where_it_is(database):
     asyncio.run(work())
 
 
+def test_decisions_that_come_after_a_trial_was_deleted_leave_memory(database):
+    """They do not say which experiment they are about, and what was deleted has no record that says so."""
+
+    async def work():
+        log = MemoryLog()
+        leader = Replica(database, log, leads=True)
+        async with running(leader):
+            await some_trials(log, TRIALS)
+            for trial in (1, 2):
+                await append(log, of_trial(trial, "deleted at once", 0), 500 + trial)
+            late = metrics.Validated(
+                trial_id=1, number=7, run=1, steps_completed=1, metric=0.5, reported_at=0.0
+            )
+            await append(log, late, 510)
+            await append(log, metrics.PointsDropped(trial_id=2, through=1, reason="old"), 511)
+            await at_rest(log, leader)
+            await saved(log, leader)
+            for number in range(600, 640):
+                await append(log, of_trial(TRIALS + 10 * EXPERIMENTS + 1, "own lines", number), number)
+                await at_rest(log, leader)
+                await saved(log, leader)
+            assert get_loaded(leader.state.trials, 1) is None
+            assert get_loaded(leader.state.dropped, 2) is None
+            look_at(leader.state, from_zero(log))
+
+    asyncio.run(work())
+
+
 def test_what_a_release_has_saved_that_pages_nothing_is_found_under_its_root(database):
     """Rows without roots, some beside others that have theirs and are away: as after going back once."""
 

@@ -63,7 +63,21 @@ def _is_over(state: State, root: str) -> bool:
         # Nothing waits for them. Active ones change, and recently changed ones stay in memory.
         return True
     id = int(root)
-    return get_loaded(state.settled, id) is not None and not state.unrecorded(id)
+    if state.unrecorded(id) or get_loaded(state.ended, id) is not None:
+        return False
+    return get_loaded(state.settled, id) is not None or _is_left_behind(state, id)
+
+
+def _is_left_behind(state: State, id: int) -> bool:
+    """Whether all there is of a trial are decisions about it.
+
+    Those that were under way when it was deleted. Where they are folded before the reports that they are
+    about, the first of these loads them again.
+    """
+    trial = get_loaded(state.trials, id)
+    if trial is None:
+        return get_loaded(state.dropped, id) is not None
+    return trial.decided == 0 < trial.stated
 
 
 def _index(state: State, keys: Collection[Key]) -> None:
