@@ -37,7 +37,7 @@ class Book:
         self.expected: dict[str, tuple[str, int]] = {}
         """Group and slots of runs that are over but may be requested again, by any id."""
         self.used: dict[str, tuple[int, int]] = {}
-        """Slots and zero-slot places that runs of this pool use, by agent, including agents that have gone."""
+        """Slots and zero-slot places that runs of this pool use, by agent, including those that have gone."""
         self.idle_pass = IdlePass()
         self.impossible_by_size: dict[Size, bool] = {}
         """Sizes that the agents could not serve even when idle: a cache of `capacity.is_impossible`."""
