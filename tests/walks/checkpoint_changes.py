@@ -30,10 +30,13 @@ class CheckpointChanges:
         task = state.checkpoints[first].task
         self.ask(commands.ListFiles(uuid=first, resources={"model": 3}, task_id=task))
         self._end_deletion(task)
-        self.change(self.over, "delete")
-        for task in [
-            id for id in self.cluster.states["checkpoints"].deletions if id.startswith(f"{self.over}.")
-        ]:
+        self.delete_experiment(self.over)
+
+    def delete_experiment(self, experiment_id):
+        """Delete an experiment that has ended, with all of its checkpoints."""
+        self.change(experiment_id, "delete")
+        deletions = self.cluster.states["checkpoints"].deletions
+        for task in [id for id in deletions if id.startswith(f"{experiment_id}.")]:
             self._end_deletion(task)
 
     def _end_deletion(self, task):
