@@ -7,6 +7,7 @@ from collections.abc import Callable
 from services.kit.quotas import limits
 from services.scheduler.domain import State
 from services.scheduler.domain.gate import ChargedRequest
+from services.scheduler.policy.book import free_slots
 from services.scheduler.policy.capacity import explain_too_large, format_slots
 from services.scheduler.policy.records import Request
 
@@ -73,7 +74,7 @@ class QuotaExplainer:
 
     def _describe_free(self, placed: ChargedRequest) -> str:
         book = self._state.index.books[placed.pool]
-        free = sum(book.free_slots(agent) for agent in book.agents.values() if agent.open)
+        free = sum(free_slots(book, agent) for agent in book.agents.values() if agent.open)
         return f"{free} {'is' if free == 1 else 'are'} free in the pool"
 
     def _used(self, holder: str) -> int:

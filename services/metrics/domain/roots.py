@@ -77,7 +77,7 @@ def _is_left_behind(state: State, id: int) -> bool:
     trial = get_loaded(state.trials, id)
     if trial is None:
         return get_loaded(state.dropped, id) is not None
-    return trial.decided == 0 < trial.stated
+    return bool(trial.decided == 0 < trial.stated)
 
 
 def _index(state: State, keys: Collection[Key]) -> None:

@@ -26,7 +26,7 @@ def build_indexes(state: People) -> None:
     state.made_at = results_by_age(state.creations)
     state.closed_at = SortedKeys((session.at, id) for id, session in state.sessions.items())
     state.experiments_in, state.project_of, state.models_in = SortedKeys(()), {}, SortedKeys(())
-    state.templates_in = SortedKeys((kept.workspace_id, id) for id, kept in state.templates.items())
+    state.templates_in = SortedKeys((template.workspace_id, id) for id, template in state.templates.items())
     state.projects_in = SortedKeys((project.workspace_id, id) for id, project in state.projects.items())
     state.sessions_of = SortedKeys(_session_key(id, session) for id, session in state.open_sessions.items())
     state.tokens_of = SortedKeys((token.user_id, token.at, id) for id, token in state.tokens.items())

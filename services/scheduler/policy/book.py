@@ -159,13 +159,6 @@ class Book:
             self._change_used(ran.shares, -1)
             self.pool.free(ran.shares)
 
-    def free_slots(self, agent: Agent) -> int:
-        """How many slots of an agent are free."""
-        return max(0, agent.slots - self._used_on(agent, 0))
-
-    def _used_on(self, agent: Agent, kind: int) -> int:
-        return self.used.get(agent.id, (0, 0))[kind] + agent.used_elsewhere[kind]
-
     def group(self, name: str) -> Group:
         """A group by name, with the defaults if it was not described."""
         return self.groups.get(name, _DEFAULTS)
@@ -182,7 +175,8 @@ class Book:
             return
         limit = agent.max_zero_slot
         most = self._settings.max_aux_containers_per_agent if limit is None else limit
-        self.pool.put(agent.id, Shape(agent.slots, self._used_on(agent, 0), most, self._used_on(agent, 1)))
+        used, zero_used = _used_on(self, agent)
+        self.pool.put(agent.id, Shape(agent.slots, used, most, zero_used))
 
     def _queue_of(self, group: str) -> GroupQueue:
         if group not in self.queues:
@@ -251,6 +245,17 @@ def group_headroom(book: Book, group: str) -> int | None:
     """Slots that a group may still take; None: no limit."""
     limit = book.group(group).max_slots
     return None if limit is None else limit - book.queues[group].held
+
+
+def free_slots(book: Book, agent: Agent) -> int:
+    """How many slots of an agent are free."""
+    return max(0, agent.slots - _used_on(book, agent)[0])
+
+
+def _used_on(book: Book, agent: Agent) -> tuple[int, int]:
+    """Slots and zero-slot places of an agent in use, by whichever pool's runs."""
+    (slots, zero), (others_slots, others_zero) = book.used.get(agent.id, (0, 0)), agent.used_elsewhere
+    return slots + others_slots, zero + others_zero
 
 
 def can_preempt(book: Book, running: Running) -> bool:

@@ -8,7 +8,7 @@ from heapq import nlargest
 from itertools import islice
 from typing import Any
 
-from services.scheduler.policy.book import Book, group_headroom
+from services.scheduler.policy.book import Book, free_slots, group_headroom
 from services.scheduler.policy.capacity import explain_too_large, format_slots
 from services.scheduler.policy.decide import decide
 from services.scheduler.policy.group_queue import GroupQueue, QueueKey, Size, queue_key, size_of
@@ -175,7 +175,7 @@ class Explainer:
                 "Every agent runs its maximum number of tasks without slots (max_aux_containers_per_agent)."
             )
         usable = [agent for agent in book.agents.values() if agent.open]
-        empty = [book.free_slots(agent) for agent in usable]
+        empty = [free_slots(book, agent) for agent in usable]
         total, free = sum(agent.slots for agent in usable), sum(empty)
         sentence = f"It needs {format_slots(request.slots)}, {free} of {total} are free"
         if request.slots <= free:
