@@ -8,24 +8,13 @@ JSON.
 from __future__ import annotations
 
 import functools
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from det_contracts import yaml_scalars
+
 if TYPE_CHECKING:
     import yaml
-
-_INT = re.compile(r"[-+]?(?:[0-9][0-9_]*|0o[0-7_]+|0x[0-9a-fA-F_]+|0b[01_]+)$")
-_FLOAT = re.compile(
-    r"""[-+]?(?:(?:\.[0-9][0-9_]*|[0-9][0-9_]*\.[0-9_]*)(?:[eE][-+]?[0-9]+)?
-          |[0-9][0-9_]*[eE][-+]?[0-9]+
-          |\.(?:inf|Inf|INF))$
-       |\.(?:nan|NaN|NAN)$""",
-    re.VERBOSE,
-)
-_BOOL = re.compile(r"(?:true|True|TRUE|false|False|FALSE)$")
-_NULL = re.compile(r"(?:~|null|Null|NULL|)$")
-_BASES = {"0o": 8, "0x": 16, "0b": 2}
 
 
 class YamlProblem(ValueError):
@@ -52,8 +41,11 @@ def parse(text: str, name: str = "the YAML text") -> Any:
     try:
         return yaml.load(text, _loader())  # noqa: S506 - a SafeLoader with other rules for scalars
     except yaml.MarkedYAMLError as error:
-        raise YamlProblem(f"{name}{_place(error)}: {error.problem or error.context}") from error
-    except yaml.YAMLError as error:
+        raise YamlProblem(f"{name}{_place(error)}: {_fault(error)}") from error
+    except RecursionError:
+        raise YamlProblem(f"{name}: it is nested too deeply") from None
+    # Python reads no integer of more than 4300 digits.
+    except (yaml.YAMLError, ValueError) as error:
         raise YamlProblem(f"{name}: {error}") from error
 
 
@@ -62,6 +54,12 @@ def dump(value: Any) -> str:
     import yaml
 
     return yaml.dump(value, Dumper=_dumper(), sort_keys=False, allow_unicode=True)
+
+
+def _fault(error: yaml.MarkedYAMLError) -> str:
+    # Of a second document, the problem is only the end of a sentence.
+    parts = (error.context, error.problem) if str(error.problem).startswith("but ") else (error.problem,)
+    return " ".join(filter(None, parts)) or str(error.context)
 
 
 def _place(error: yaml.MarkedYAMLError) -> str:
@@ -80,11 +78,9 @@ def _loader() -> type[yaml.SafeLoader]:
             _refuse_duplicates(node)
             return super().construct_mapping(node, deep)
 
-    # Not part of YAML 1.2, but configurations share sections by `<<`.
-    Loader.add_implicit_resolver("tag:yaml.org,2002:merge", re.compile(r"<<$"), ["<"])
-    for tag, pattern, first in _RESOLVERS:
-        Loader.add_implicit_resolver(tag, pattern, first)
-    Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: _integer(node.value))
+    for rule in (yaml_scalars.MERGE, *yaml_scalars.SCALARS):
+        Loader.add_implicit_resolver(*rule)
+    Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: yaml_scalars.integer(node.value))
     return Loader
 
 
@@ -97,25 +93,9 @@ def _dumper() -> type[yaml.SafeDumper]:
     class Dumper(yaml.SafeDumper):
         pass
 
-    for tag, pattern, first in _RESOLVERS:
-        Dumper.add_implicit_resolver(tag, pattern, first)
+    for rule in yaml_scalars.SCALARS:
+        Dumper.add_implicit_resolver(*rule)
     return Dumper
-
-
-_RESOLVERS = (
-    ("tag:yaml.org,2002:bool", _BOOL, list("tTfF")),
-    ("tag:yaml.org,2002:int", _INT, list("-+0123456789")),
-    ("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789")),
-    ("tag:yaml.org,2002:null", _NULL, ["~", "n", "N", ""]),
-)
-
-
-def _integer(text: str) -> int:
-    digits = text.replace("_", "")
-    sign = -1 if digits.startswith("-") else 1
-    digits = digits.lstrip("+-")
-    base = _BASES.get(digits[:2], 10)
-    return sign * int(digits if base == 10 else digits[2:], base)
 
 
 def _refuse_duplicates(node: yaml.MappingNode) -> None:

@@ -11,22 +11,14 @@ from typing import Any, cast
 
 import yaml
 
+from det_contracts import yaml_scalars
+
 NODE_LIMIT = 100_000
 """Maximum number of values, before and after aliases are expanded: a few lines can expand to billions."""
 MAX_RELOCATED_CHARACTERS = 1 << 16
 """Maximum length of a text that is parsed a second time, slowly, to locate an error."""
 MAX_DEPTH = 100
 """Maximum nesting depth, as for values in the log."""
-
-_RULES = (
-    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
-    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
-    ("float", r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", "-+."),
-    ("null", r"~|null|Null|NULL|", ("~", "n", "N", "")),
-    ("merge", r"<<", "<"),
-)
-
 
 _PAIR = re.compile(r"((?<!\\)(?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 """Two escapes that are one character, behind no backslash that would make the first one none."""
@@ -49,17 +41,9 @@ class _Loader(_Parser):  # type: ignore[misc]
         return mapping
 
 
-for _tag, _pattern, _first in _RULES:
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern})$"), list(_first))
-
-
-def _integer(loader: _Loader, node: yaml.ScalarNode) -> int:
-    text = str(node.value)
-    base = {"0o": 8, "0x": 16}.get(text[:2], 10)
-    return int(text if base == 10 else text[2:], base)
-
-
-_Loader.add_constructor("tag:yaml.org,2002:int", _integer)
+for _rule in (yaml_scalars.MERGE, *yaml_scalars.SCALARS):
+    _Loader.add_implicit_resolver(*_rule)
+_Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: yaml_scalars.integer(str(node.value)))
 
 
 def parse(text: str) -> Any:
@@ -202,7 +186,9 @@ _KINDS: dict[type, Any] = {
 
 def _describe_error(error: yaml.MarkedYAMLError) -> str:
     mark = error.problem_mark or error.context_mark
-    what = error.problem or error.context or "not YAML"
+    # Of a second document, the problem is only the end of a sentence.
+    parts = (error.context, error.problem) if str(error.problem).startswith("but ") else (error.problem,)
+    what = " ".join(filter(None, parts)) or error.context or "not YAML"
     return f"line {mark.line + 1}, column {mark.column + 1}: {what}" if mark else what
 
 

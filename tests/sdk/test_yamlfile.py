@@ -28,6 +28,9 @@ from determined.common import util
         ("0o9", "0o9"),
         ("0x1F", 31),
         ("0b11", 3),
+        ("0x_", "0x_"),
+        ("0o_", "0o_"),
+        ("1_000.5", 1000.5),
         ("1_000", 1000),
         ("+12", 12),
         ("1:30", "1:30"),
@@ -81,6 +84,9 @@ def test_dump_keeps_order_and_numbers():
         ("a: b: c\n", "c.yaml, line 1, column 5: mapping values are not allowed here"),
         ("a: *nothing\n", "c.yaml, line 1, column 4"),
         ("a: \x07", "c.yaml"),
+        ("a: 1\n---\nb: 2\n", "c.yaml, line 2, column 1: expected a single document in the stream but found"),
+        ("[" * 5000, "c.yaml: it is nested too deeply"),
+        ("a: " + "9" * 5000, "c.yaml: Exceeds the limit"),
     ],
 )
 def test_problems_name_the_place(text, message):

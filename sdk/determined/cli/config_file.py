@@ -12,9 +12,11 @@ Config = dict[str, Any]
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file. Raises `CannotOpen`."""
+    """Return the text of a file. Raises `CannotOpen`, or `Failure` if it is not UTF-8."""
     try:
         return yamlfile.read(path)
+    except yamlfile.YamlProblem as error:
+        raise Failure(str(error)) from error
     except OSError as error:
         raise CannotOpen(f"cannot read {path}: {error.strerror}") from error
 

@@ -211,6 +211,26 @@ def test_a_bad_configuration_is_refused_before_anything_is_sent(accepting, det, 
     assert accepting.calls_to("POST", BASE) == []
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("e", "create", "c.yaml", "."),
+        ("preview-search", "c.yaml"),
+        ("template", "create", "x", "c.yaml"),
+        ("cmd", "run", "--config-file", "c.yaml", "true"),
+        ("workspace", "create", "x", "--checkpoint-storage-config-file", "c.yaml"),
+    ],
+)
+def test_a_file_that_an_editor_saved_as_utf_16_needs_no_traceback(
+    accepting, det, tmp_path, monkeypatch, words
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "c.yaml").write_text("name: x", encoding="utf-16")
+    done = det(*words)
+    assert (done.status, "c.yaml is not UTF-8 text: invalid start byte at byte 0" in done.err) == (1, True)
+    assert "Traceback" not in done.err
+
+
 def test_a_missing_configuration(accepting, det, files):
     done = det("e", "create", "missing.yaml", files[1])
     assert (done.status, "cannot read missing.yaml: No such file" in done.err) == (2, True)
