@@ -140,19 +140,28 @@ class BoundaryLoop(abc.ABC):
 
     def run(self) -> None:
         """Train from the trial's current state until the search ends or training is stopped."""
+        with contextlib.ExitStack() as at_end:
+            at_end.push(self._end)
+            try:
+                self._prepare()
+                with self._tracing():
+                    self._train_all()
+            except Leave:
+                logger.info("leaving after %d batches", self._steps)
+            except InvalidHP:
+                # Other ranks may not know of the exception, so the chief saves alone.
+                if self._counters.last_ckpt != self._steps:
+                    self._write(alone=True)
+                raise
+
+    def _end(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         try:
-            self._prepare()
-            with self._tracing():
-                self._train_all()
-        except Leave:
-            logger.info("leaving after %d batches", self._steps)
-        except InvalidHP:
-            # Other ranks may not know of the exception, so the chief saves alone.
-            if self._counters.last_ckpt != self._steps:
-                self._write(alone=True)
-            raise
-        finally:
             self._shut_down()
+        except Exception as failure:
+            if error is None:
+                raise
+            # It must not take the place of what ended the training: that is the cause, or an InvalidHP.
+            logger.error("the end of the training failed, too, after %r: %r", error, failure)
 
     @property
     def _steps(self) -> int:

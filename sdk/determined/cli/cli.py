@@ -98,6 +98,8 @@ _EXPECTED = (
     errors.CorruptTokenCacheException,
     errors.EmptyResultException,
     NoHomeDirectory,
+    # Of a file or disk of the user, such as a full one.
+    OSError,
 )
 _GLOBAL = """
 global options, before the command:
@@ -188,14 +190,14 @@ def _carry_out(chosen: Match, verb: Verb, options: argparse.Namespace) -> int:
     try:
         with open_session(verb, options.master, options.user, verb.offline(args)) as session:
             return verb.run(session, args) or 0
+    # `_main` gives these a status of their own.
+    except (BrokenPipeError, KeyboardInterrupt):
+        raise
     except _EXPECTED as error:
         if options.debug or os.environ.get("DET_DEBUG", "").lower() in ("1", "true", "yes"):
             traceback.print_exc()
         output.complain(f"Failed to {verb.help}: {error}")
         return error.status if isinstance(error, Failure) else 1
-    # `_main` gives these a status of their own.
-    except (BrokenPipeError, KeyboardInterrupt):
-        raise
     except Exception:
         traceback.print_exc()
         output.complain(f"Failed to {verb.help}")

@@ -12,7 +12,11 @@ from typing import Any, NoReturn
 
 from determined import context, errors, yamlfile
 from determined.common import api
-from determined.common.api.errors import UnauthenticatedException
+from determined.common.api.errors import (
+    MasterNotFoundException,
+    UnauthenticatedException,
+    UntrustedCertificate,
+)
 from determined.experimental import _checkpoint, _metrics, _model, _user
 from determined.experimental._checkpoint import Checkpoint
 from determined.experimental._enums import ModelOrderBy, ModelSortBy, on_the_wire
@@ -252,7 +256,16 @@ class Determined(_Users, _Models, _OAuthClients):
         self._speaking = Session(master_url(master), verify=verify, cert_name=cert_name)
         # A program without a terminal could wait for an answer forever.
         ask = _ask if sys.stdin is not None and sys.stdin.isatty() else None
-        identity.sign_in(self._speaking, user, password, ask=ask)
+        try:
+            identity.sign_in(self._speaking, user, password, ask=ask)
+        except UntrustedCertificate:
+            raise
+        except MasterNotFoundException as error:
+            if master is not None:
+                raise
+            # Nobody has chosen localhost:8080, which is what a script without DET_MASTER looks for.
+            advice = "if yours is elsewhere, set DET_MASTER or pass client.Determined(master=...)"
+            raise MasterNotFoundException(f"{error}; {advice}") from error
 
     @property
     def _session(self) -> api.Session:

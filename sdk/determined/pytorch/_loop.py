@@ -46,8 +46,10 @@ class Loop(BoundaryLoop):
         super().run()
 
     def _shut_down(self) -> None:
-        self._callbacks.shut_down()
-        self._context._events.close()
+        try:
+            self._callbacks.shut_down()
+        finally:
+            self._context._events.close()
 
     def _stop_requested(self) -> bool:
         return self._context.get_stop_requested()

@@ -110,3 +110,14 @@ def test_an_unknown_trial(master, det):
     result = det("t", "logs", "9")
     assert result.status == 1
     assert "not found" in result.err
+
+
+def test_a_log_that_does_not_fit_on_the_disk_needs_no_traceback(master, start_det):
+    # Longer than what Python keeps before it writes, so that the command itself meets the full disk.
+    master.answer("GET", LOGS, Lines([{"result": {**line(1), "message": "x" * 1000}}] * 100))
+    with open("/dev/full", "w") as full:
+        process = start_det("t", "logs", "3", stdout=full)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert error.startswith("Failed to show the log of a trial: [Errno 28] No space left on device\n")
+    assert "Traceback" not in error

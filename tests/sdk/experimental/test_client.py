@@ -10,6 +10,7 @@ import pytest
 
 from determined import experimental
 from determined.common.api import errors
+from determined.common.api.errors import MasterNotFoundException
 from determined.experimental import client
 from determined.transport.token_store import TokenStore
 from tests.sdk.fake_gateway import Status
@@ -200,3 +201,16 @@ def test_import_is_light():
     script = f"import sys, determined.experimental; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_script_that_names_no_master_is_told_how_to(client_home, monkeypatch, named):
+    monkeypatch.setenv("DET_MASTER", "http://127.0.0.1:1")
+    monkeypatch.setenv("DET_RETRY_CONFIG", '{"total": 0}')
+    with pytest.raises(MasterNotFoundException) as caught:
+        client.Determined("http://127.0.0.1:1" if named else None)
+    advice = "; if yours is elsewhere, set DET_MASTER or pass client.Determined(master=...)"
+    assert str(caught.value) == (
+        "no answer from the master at http://127.0.0.1:1: [Errno 111] Connection refused"
+        + ("" if named else advice)
+    )

@@ -226,6 +226,31 @@ def test_shutdown_callbacks_run_after_an_error():
     assert trials[0].events[-1] == ("on_trial_shutdown",)
 
 
+class FailingAtTheEnd(pytorch.PyTorchCallback):
+    def on_trial_shutdown(self):
+        raise ValueError("nothing to close")
+
+
+@pytest.mark.parametrize("ending", [OSError("on fire"), errors.InvalidHP("too large"), None])
+def test_a_failing_shutdown_does_not_hide_what_ended_the_training(ending, caplog):
+    class Broken(OneVar):
+        def build_callbacks(self):
+            return {"failing": FailingAtTheEnd()}
+
+        def train_batch(self, batch, epoch_idx, batch_idx):
+            if ending is not None:
+                raise ending
+            return super().train_batch(batch, epoch_idx, batch_idx)
+
+    # InvalidHP leaves the context as a success, so that the trial is not tried again.
+    with pytest.raises((OSError, SystemExit, ValueError)) as left:
+        train(Broken)
+    expected = SystemExit if isinstance(ending, errors.InvalidHP) else type(ending or ValueError())
+    assert left.type is expected
+    said = f"the end of the training failed, too, after {ending!r}: ValueError('nothing to close')"
+    assert (said in caplog.messages) == (ending is not None)
+
+
 def test_test_mode(reports):
     trial = train(max_length=Epoch(3), test_mode=True)
     assert reports() == [("training", 1), ("validation", 1), ("checkpoint", None)]

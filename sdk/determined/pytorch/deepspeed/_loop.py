@@ -189,5 +189,7 @@ class DeepSpeedLoop(BoundaryLoop):
         self._core.train.upload_tensorboard_files(wanted)
 
     def _shut_down(self) -> None:
-        self._callbacks.shut_down()
-        self._context._events.close()
+        try:
+            self._callbacks.shut_down()
+        finally:
+            self._context._events.close()
