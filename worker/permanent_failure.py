@@ -13,21 +13,35 @@ from pathlib import Path
 from det_contracts.reports import LogLine
 from worker.output_spool import last_lines
 
+NOT_STARTED = 127
 _BY_EXIT_CODE: dict[int, re.Pattern[str]] = {
     1: re.compile(
         r"(ModuleNotFoundError|SyntaxError|IndentationError|TabError"
-        r"|determined\.errors\.Invalid(Experiment|Configuration|Model|DataType)Exception)\b"
+        r"|determined\.errors\.(Invalid(Experiment|Configuration|Model|DataType)Exception"
+        r"|SearcherMetricMissing))\b"
         r"|\S*python[0-9.]*: (No module named|Error while finding module specification for) "
     ),
     2: re.compile(r"\S*python[0-9.]*: can't open file "),
     126: re.compile(r".*(Permission denied|Exec format error)"),
-    127: re.compile(r".*(not found|No such file or directory)"),
+    NOT_STARTED: re.compile(r".*(not found|No such file or directory)"),
 }
+_NOT_STARTED = re.compile(
+    r"cannot start '.*': "
+    r"(Permission denied|No such file or directory|Exec format error|Argument list too long)"
+    r"|cannot start \[.*\]: ValueError\('embedded null byte'\)",
+    re.DOTALL,
+)
+"""What the shim says of an entrypoint that is a list, which no shell starts, or that the kernel refuses."""
 _MAX_LENGTH = 300
 
 
-def cause(run_dir: Path, exit_code: int | None) -> str:
-    """The cause that another attempt would meet again, in the run's own words; "" if unknown."""
+def cause(run_dir: Path, exit_code: int | None, message: str = "") -> str:
+    """The cause that another attempt would meet again, in the run's own words; "" if unknown.
+
+    `message` is what the shim says of the end.
+    """
+    if exit_code == NOT_STARTED and _NOT_STARTED.fullmatch(message):
+        return message[:_MAX_LENGTH]
     if exit_code not in _BY_EXIT_CODE:
         return ""
     try:

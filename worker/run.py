@@ -308,7 +308,7 @@ class Run:
         if self.order.assigned.kind == "COMMAND" and code is not None and not (lost or self.order.killed):
             # The last line that clients of commands wait for, in Determined's wording.
             await self._shipper.add_worker_lines(ENDING, *_exit_line(code))
-        cause = "" if lost or self.order.killed else permanent_failure.cause(self.folder, code)
+        cause = "" if lost or self.order.killed else permanent_failure.cause(self.folder, code, message)
         fact = AllocationExited(
             worker_id=self._worker,
             allocation_id=self.id,

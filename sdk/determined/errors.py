@@ -19,6 +19,8 @@ Exception
   NoDirectStorageAccess
     ProxiedDownloadFailed
     MultipleDownloadsFailed
+RuntimeError
+  SearcherMetricMissing
 """
 
 
@@ -44,6 +46,10 @@ class InvalidConfigurationException(InvalidExperimentException):
 
 class InvalidModelException(InvalidExperimentException):
     """The model definition is incomplete, or defines more than is allowed."""
+
+
+class SearcherMetricMissing(RuntimeError):
+    """No metric of a validation has the name that the search uses. Another try would fail alike."""
 
 
 class EnterpriseOnlyError(Exception):

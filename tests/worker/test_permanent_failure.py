@@ -1,9 +1,14 @@
 """Which failures another try would meet again, told by how the output of a run ends."""
 
+import os
+import traceback
+
 import pytest
 
+from determined._training.reducer import scalar
 from worker.output_spool import last_lines
 from worker.permanent_failure import cause
+from worker.shim.command import CannotStart, Command
 from worker.shim.spool import STDERR, STDOUT, Spool
 
 
@@ -55,6 +60,31 @@ def test_what_is_wrong_for_good(ran, code, line):
 )
 def test_what_may_be_otherwise_next_time(ran, code, lines):
     assert cause(ran(*lines), code) == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["./train.py"], ["no-such-command"], ["./no_format"], ["sh", "-c", "x" * 200_000], ["sh", "-c", "x \0"]],
+)
+def test_what_no_shell_has_started(tmp_path, words):
+    (tmp_path / "train.py").write_text("#!/bin/sh")
+    (tmp_path / "no_format").write_bytes(b"\0\1\2")
+    (tmp_path / "no_format").chmod(0o755)
+    with pytest.raises(CannotStart) as failure:
+        Command(words, str(tmp_path), dict(os.environ), None)
+    assert cause(tmp_path, 127, str(failure.value)) == str(failure.value)
+
+
+def test_a_host_that_is_short_of_processes_may_start_it_next_time(tmp_path):
+    message = "cannot start 'train': Resource temporarily unavailable"
+    assert cause(tmp_path, 127, message) == cause(tmp_path, 127, "x: No such file or directory") == ""
+
+
+def test_the_metric_that_a_search_misses(ran):
+    with pytest.raises(RuntimeError, match="not among the validation metrics accuracy") as missing:
+        scalar({"accuracy": 1.0}, "acuracy")
+    *_, line = traceback.format_exception(missing.value)
+    assert cause(ran("Traceback (most recent call last):", line.strip()), 1) == line.strip()
 
 
 def test_what_is_printed_to_stdout_is_the_scripts_own(ran):

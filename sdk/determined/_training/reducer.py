@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from determined.errors import SearcherMetricMissing
+
 
 class Reducer(enum.Enum):
     """How the values of a metric over all batches are combined: mean, sum, maximum or minimum.
@@ -66,7 +68,7 @@ def mean_of_numbers(values: Sequence[Any]) -> float | None:
 def scalar(metrics: dict[str, Any], name: str) -> float:
     """Return the searcher metric. Raises RuntimeError if it is missing or not a single number."""
     if name not in metrics:
-        raise RuntimeError(
+        raise SearcherMetricMissing(
             f"the searcher's metric '{name}' is not among the validation metrics {', '.join(sorted(metrics))}"
         )
     value = metrics[name]

@@ -20,7 +20,7 @@ from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Run, Verb, arg
 from determined.cli.task import meant
 from determined.common.api import errors
-from determined.transport import identity, log_stream
+from determined.transport import identity, log_stream, submission
 from determined.transport.rest import Session
 
 Object = dict[str, Any]
@@ -83,8 +83,8 @@ VOLUME = arg(
 def start(session: Session, kind: Kind, args: argparse.Namespace, config: Object, **more: Any) -> Object:
     """Submit a task. `config` takes precedence over the options."""
     answer = submit(session, kind, args, config, **more)
-    for warning in answer.get("warnings") or []:
-        output.warn(f"Warning: {warning}")
+    for warning in submission.warnings_of(answer):
+        output.warn(warning)
     made: Object = answer[kind.noun]
     return made
 

@@ -9,7 +9,7 @@ from determined.transport.rest import Progress, Session
 
 WARNINGS = {
     "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED": (
-        "Warning: the experiment asks for more slots than the cluster has at present; it waits for more."
+        "Warning: this asks for more slots than the cluster has at present; it waits for more."
     ),
 }
 

@@ -102,6 +102,20 @@ def test_a_command_that_fails_ends_det_with_status_1(commands, det, status):
     assert det("cmd", "run", "-d", "false").status == 0
 
 
+@pytest.mark.parametrize(
+    ("answer", "warning"),
+    [
+        ({"notices": ["pool 'default' has 4 slots"]}, "Warning: pool 'default' has 4 slots\n"),
+        ({}, "Warning: this asks for more slots than the cluster has at present; it waits for more.\n"),
+    ],
+    ids=["ours", "0.25"],
+)
+def test_a_command_that_cannot_start_yet_is_warned_of_in_words(commands, det, answer, warning):
+    warnings = {"warnings": ["LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"], **answer}
+    commands.answer("POST", "/api/v1/commands", {"command": COMMAND, "config": {}, **warnings})
+    assert det("cmd", "run", "-d", "ls").err == warning
+
+
 def test_run_a_command_and_leave_it(commands, det, tmp_path):
     (tmp_path / "c.yaml").write_text("description: x\n")
     (tmp_path / "one").write_text("1")
