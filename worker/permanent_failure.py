@@ -28,7 +28,7 @@ _BY_EXIT_CODE: dict[int, re.Pattern[str]] = {
 _NOT_STARTED = re.compile(
     r"cannot start '.*': "
     r"(Permission denied|No such file or directory|Exec format error|Argument list too long)"
-    r"|cannot start \[.*\]: ValueError\('embedded null byte'\)",
+    r"|cannot start \[.*\]: ValueError\('(embedded null byte|illegal environment variable name)'\)",
     re.DOTALL,
 )
 """What the shim says of an entrypoint that is a list, which no shell starts, or that the kernel refuses."""

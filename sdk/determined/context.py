@@ -123,7 +123,8 @@ def _ignored_in(root: Path) -> pathspec.GitIgnoreSpec:
     import pathspec
 
     try:
-        own = (root / IGNORE_FILE).read_text(encoding="utf-8").splitlines()
+        # Without the mark that editors on Windows begin a file with, which would be part of the first pattern.
+        own = (root / IGNORE_FILE).read_text(encoding="utf-8-sig").splitlines()
     except FileNotFoundError:
         own = []
     except (OSError, UnicodeDecodeError) as error:

@@ -34,6 +34,7 @@ def sent(root, includes=()):
     [
         (FLAT, "A.py", ["B.py", "C.py"]),
         (FLAT, "*.py", []),
+        (FLAT, "\ufeffA.py\r\nB.py\r\n", ["C.py"]),
         (NESTED, "A.py", ["B.py", "subdir", "subdir/B.py"]),
         (NESTED, "subdir/A.py", ["A.py", "B.py", "subdir", "subdir/B.py"]),
         (NESTED, "*.py", ["subdir"]),

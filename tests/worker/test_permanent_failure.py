@@ -75,6 +75,12 @@ def test_what_no_shell_has_started(tmp_path, words):
     assert cause(tmp_path, 127, str(failure.value)) == str(failure.value)
 
 
+def test_a_variable_without_a_name(tmp_path):
+    with pytest.raises(CannotStart) as failure:
+        Command(["true"], str(tmp_path), {**os.environ, "": "x"}, None)
+    assert cause(tmp_path, 127, str(failure.value)) == str(failure.value)
+
+
 def test_a_host_that_is_short_of_processes_may_start_it_next_time(tmp_path):
     message = "cannot start 'train': Resource temporarily unavailable"
     assert cause(tmp_path, 127, message) == cause(tmp_path, 127, "x: No such file or directory") == ""

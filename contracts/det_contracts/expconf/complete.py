@@ -33,7 +33,8 @@ def complete(
     for index, low in enumerate(defaults):
         config = EXPERIMENT.merge(config, normalize(low, f"<defaults[{index}]>"))
     # After the defaults, of which a template may give the entrypoint.
-    if managed and not config.get("entrypoint"):
+    # A string or a list of strings. What is blank runs nothing, and would pass for a success.
+    if managed and not "".join(config.get("entrypoint") or ()).strip():
         raise ConfigErrors(COMPLETENESS, (f"{ROOT}.entrypoint: {NO_ENTRYPOINT}",))
     # As the least specific side, so that a seed of the user or of a template wins.
     generated = {"name": name, "reproducibility": {"experiment_seed": seed}}

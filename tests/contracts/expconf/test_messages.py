@@ -247,6 +247,8 @@ INCOMPLETE: list[tuple[dict[str, Any], str]] = [
     ({"entrypoint": None}, ".entrypoint: managed experiments require entrypoint"),
     ({"entrypoint": ""}, ".entrypoint: managed experiments require entrypoint"),
     ({"entrypoint": []}, ".entrypoint: managed experiments require entrypoint"),
+    ({"entrypoint": " \n"}, ".entrypoint: managed experiments require entrypoint"),
+    ({"entrypoint": [""]}, ".entrypoint: managed experiments require entrypoint"),
     ({"searcher": None}, ".searcher: is required"),
     ({"searcher": {"metric": "loss"}}, ".searcher.name: is required"),
     ({"checkpoint_storage": None}, ".checkpoint_storage: is required"),

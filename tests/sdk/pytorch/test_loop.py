@@ -247,8 +247,8 @@ def test_a_failing_shutdown_does_not_hide_what_ended_the_training(ending, caplog
         train(Broken)
     expected = SystemExit if isinstance(ending, errors.InvalidHP) else type(ending or ValueError())
     assert left.type is expected
-    said = f"the end of the training failed, too, after {ending!r}: ValueError('nothing to close')"
-    assert (said in caplog.messages) == (ending is not None)
+    message = f"the end of the training failed, too, after {ending!r}: ValueError('nothing to close')"
+    assert (message in caplog.messages) == (ending is not None)
 
 
 def test_test_mode(reports):
