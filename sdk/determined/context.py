@@ -123,7 +123,7 @@ def _ignored_in(root: Path) -> pathspec.GitIgnoreSpec:
     import pathspec
 
     try:
-        # Without the mark that editors on Windows begin a file with, which would be part of the first pattern.
+        # Without the mark with which editors on Windows begin a file: it is no part of the first pattern.
         own = (root / IGNORE_FILE).read_text(encoding="utf-8-sig").splitlines()
     except FileNotFoundError:
         own = []
