@@ -31,7 +31,6 @@ ALLOWED = {
     "services/catalogue/columns/values.py": "constants of this file",
     "services/rest_routes/present/cause.py": "constants of this file",
     "services/rest_routes/pages/page.py": "constants of this file",
-    "services/kit/yamlfile.py": "constants of this file",
     "services/web/body_limits.py": "a constant of another file",
     "worker/warm/warm_start.py": "constants of this file",
     "contracts/det_contracts/expconf/sections.py": "a user's, which is compiled and never matched",
