@@ -10,7 +10,6 @@ unexport PYTHONDONTWRITEBYTECODE
 # Compiled only when imported, which is rare: half of the files of torch and others.
 RARELY_IMPORTED := /tests?/|/testing/|/transformers/models/
 NAME ?= determined
-PORT ?= 8080
 SEEDS ?= 2000
 
 # Tests are begun with the files that take longest; the times are kept in build/tests and compared with recorded ones.
@@ -69,10 +68,10 @@ $(VENV)/.browser: | $(VENV)/.installed
 	@touch $@
 
 demo: setup ## start a cluster, run a search on real data, show the best trial
-	@$(BIN)/python -P examples/digits_search/demo.py --name $(NAME) --port $(PORT)
+	@$(BIN)/python -P examples/digits_search/demo.py --name $(NAME) $(if $(PORT),--port $(PORT))
 
 up: setup ## start the local cluster
-	@$(BIN)/det deploy local cluster-up --cluster-name $(NAME) --master-port $(PORT) --no-gpu --slots 2
+	@$(BIN)/det deploy local cluster-up --cluster-name $(NAME) $(if $(PORT),--master-port $(PORT)) --no-gpu --slots 2
 
 down: $(VENV)/.installed ## stop the local cluster; its data stays
 	@$(BIN)/det deploy local cluster-down --cluster-name $(NAME)

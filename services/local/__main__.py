@@ -9,16 +9,16 @@ import sys
 from pathlib import Path
 
 import services.kit.import_trimming  # noqa: F401  # isort: split
-from services.local import logs, master_file, reset_password, status
+from services.local import logs, reset_password, status
 from services.local.agents import agent_down, agent_run, agent_up
 from services.local.control import down, up
-from services.local.home import DEFAULT_NAME, RUN_AS, SHARDS, Home, Plan, cluster_names, option_of
+from services.local.home import DEFAULT_NAME, RUN_AS, Home, Plan, cluster_names, option_of
 from services.local.keys import KeysDamaged
 from services.local.preconditions import INITIAL_PASSWORD, CannotStart
+from services.local.start_options import announce, plan_of
 
 PASSPHRASE = "STEADFAST_BACKUP_PASSPHRASE"  # noqa: S105 - the name of a variable
 MIN_KEY_LENGTH = 8
-DEFAULT_PORT = 8080
 AS_ROOT = (
     "tasks run as root and can read the cluster's keys: before you run scripts of others, set "
     f"{RUN_AS} (docs/guides/hardening.md)"
@@ -27,7 +27,7 @@ SIGNED_IN_BY_SCRIPTS = (
     "scripts reach this address, too: give 'admin' and 'determined' passwords, or any script can sign in as "
     "them (docs/guides/signing-in.md)"
 )
-DEFAULT_MASTER = f"http://127.0.0.1:{DEFAULT_PORT}"
+DEFAULT_MASTER = Plan(name=DEFAULT_NAME).address
 
 
 def main() -> int:
@@ -76,41 +76,14 @@ def _others() -> str:
 
 def _up(args: argparse.Namespace, home: Home) -> int:
     try:
-        plan = _plan(args)
+        plan = plan_of(args, home)
+        announce(home, home.plan(), plan, force=args.force)
         address = up(plan, home, fresh=args.delete_db, force=args.force, password=_password(args))
     except CannotStart as error:
         print(error, file=sys.stderr)
         return 1
     print(f"cluster '{args.name}' is up: {address}", *_next_steps(plan, home), sep="\n  ")
     return 0
-
-
-def _plan(args: argparse.Namespace) -> Plan:
-    """Build the plan, printing which master settings have no effect. Raises `CannotStart`."""
-    master = master_file.load(Path(args.master_config)) if args.master_config else master_file.MasterFile()
-    for warning in master.warnings():
-        print(warning, file=sys.stderr)
-    if master.pools and args.pools:
-        raise CannotStart(f"both {args.master_config} and --pools {args.pools} configure resource pools")
-    return Plan(
-        name=args.name,
-        port=args.port or master.port or DEFAULT_PORT,
-        host=args.host,
-        agents=args.agents,
-        slots=args.slots if args.slots is not None else 1,
-        gpu=args.gpu and args.slots is None,
-        storage=args.storage or "",
-        python=args.python or sys.executable,
-        settings=master.settings | _shards(args) | dict(pair.split("=", 1) for pair in args.set),
-        pools=args.pool,
-        pools_file=args.pools or "",
-        pools_content=master.pools,
-        tls=args.tls,
-    )
-
-
-def _shards(args: argparse.Namespace) -> dict[str, str]:
-    return {} if args.metrics is None else {SHARDS: str(args.metrics)}
 
 
 def _next_steps(plan: Plan, home: Home) -> list[str]:
@@ -254,28 +227,38 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_up_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--port", type=int, help=f"port of the gateway; default: {DEFAULT_PORT}")
+    parser.add_argument(
+        "--port", type=int, help="port of the gateway; default: as at the last start, at first 8080"
+    )
     parser.add_argument("--force", action="store_true", help="replace a running cluster and end its work")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument(
+        "--host", help="address to listen on; default: as at the last start, at first 127.0.0.1"
+    )
     parser.add_argument(
         "--initial-password-file", help="password of 'admin' and 'determined', if they have none"
     )
-    parser.add_argument("--tls", action="store_true", help="encrypt, with certificates made here")
-    parser.add_argument("--agents", "--workers", type=int, default=1, help="workers to start")
+    switch = argparse.BooleanOptionalAction
+    parser.add_argument("--tls", action=switch, help="encrypt, with certificates made here")
+    parser.add_argument(
+        "--agents", "--workers", type=int, help="workers to start; default: as at the last start, at first 1"
+    )
     parser.add_argument(
         "--pool",
         action="append",
-        default=[],
         help="resource pool of a worker; repeat per worker, the last applies to the rest",
     )
     parser.add_argument("--pools", help="YAML file with the settings of the resource pools")
-    parser.add_argument("--metrics", type=int, help="metrics processes that share the trials; default: 1")
+    parser.add_argument(
+        "--metrics",
+        type=int,
+        help="metrics processes that share the trials; default: as at the last start, at first 1",
+    )
     parser.add_argument("--slots", type=int, help="CPU slots per worker, instead of its GPUs")
-    parser.add_argument("--no-gpu", dest="gpu", action="store_false", help="one CPU slot per worker")
+    parser.add_argument("--gpu", action=switch, help="the GPUs of each worker, or one CPU slot")
     storage = parser.add_mutually_exclusive_group()
     storage.add_argument("--storage", help="directory for checkpoints")
     storage.add_argument("--master-config", metavar="FILE", help="configuration of a Determined 0.25 master")
-    parser.add_argument("--python", help="interpreter for trials")
+    parser.add_argument("--python", help="interpreter for trials; default: this one")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting")
 
 

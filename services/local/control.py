@@ -61,16 +61,18 @@ def up(
 
     Returns once the gateway answers and every worker has registered. `fresh` deletes all data first. A
     running cluster with that name is left alone if it was started with the same options, and otherwise
-    replaced only with `force`. `password` is set for the users `admin` and `determined` if they have none.
+    replaced only with `force`. The plan is kept for the next start, unless an earlier one is there and the
+    cluster does not start. `password` is set for the users `admin` and `determined` if they have none.
     `start` starts the supervisor; it is called like `subprocess.Popen`. Raises `CannotStart`.
     """
     address = plan.address
     if is_running(home) and not force:
         check_same_options(plan, home, fresh=fresh)
         return address
+    last = home.plan()
     # Check first: a refusal must leave the running cluster and its data unchanged.
     check_password(plan, home, password, fresh=fresh)
-    if not _may_hold_port(home.plan(), plan):
+    if not _may_hold_port(last, plan):
         check_port(plan)
     if not fresh:
         check_space(home)
@@ -95,7 +97,13 @@ def up(
     if home.read("processes.json") is None:
         # Otherwise the supervisor was faster and has already recorded its programs.
         home.write("processes.json", {"supervisor": process.pid})
-    _wait_until_up(plan, home, process, address, log_sizes)
+    try:
+        _wait_until_up(plan, home, process, address, log_sizes)
+    except CannotStart:
+        # The first plan stays, so that there is a cluster whose logs can be shown.
+        if last is not None:
+            home.write_plan(last)
+        raise
     return address
 
 

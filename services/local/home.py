@@ -28,7 +28,10 @@ INITIAL_PASSWORD_FILE = "initial-password"  # noqa: S105 - the name of a file
 
 @dataclass(frozen=True)
 class Plan:
-    """The options passed to `up`, stored so that `run` and later starts use the same."""
+    """The options of a start, stored so that `run` and the next start use the same.
+
+    An interpreter is chosen at each start.
+    """
 
     name: str
     port: int = 8080
@@ -182,19 +185,25 @@ def option_of(name: str) -> str:
     return "" if name == DEFAULT_NAME else f" --cluster-name {name}"
 
 
-def start_options(plan: Plan) -> str:
-    """Return the options of `det deploy local cluster-up` that start this cluster where it was, as it was.
+def chosen_options(plan: Plan) -> dict[str, str]:
+    """Return the options of `det deploy local cluster-up` that made a plan, by field, without the usual ones.
 
-    Those that name files, directories and settings are left to the user, who may have moved them.
+    Of settings and pools only that there are some: their values may be secret.
     """
     usual = Plan(name=plan.name)
     options = {
-        f" --master-port {plan.port}": plan.port != usual.port,
-        f" --host {plan.host}": plan.host != usual.host,
-        f" --slots {plan.slots}": not plan.gpu,
-        " --tls": plan.tls,
+        "port": f"--master-port {plan.port}",
+        "host": f"--host {plan.host}",
+        "agents": f"--agents {plan.agents}",
+        "storage": f"--storage-host-path {plan.storage}",
+        "tls": "--tls",
+        "pools": f"--pool {' '.join(plan.pools)}",
+        "pools_file": f"--pools {plan.pools_file}",
+        "pools_content": "(resource pools)",
+        "settings": f"({', '.join(sorted(plan.settings))})",
     }
-    return option_of(plan.name) + "".join(option for option, differs in options.items() if differs)
+    chosen = {name: text for name, text in options.items() if getattr(plan, name) != getattr(usual, name)}
+    return chosen | ({} if plan.gpu else {"slots": f"--slots {plan.slots}"})
 
 
 def data_directory() -> Path:

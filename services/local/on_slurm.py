@@ -19,8 +19,9 @@ from services.kit.os_user import os_user
 from services.kit.slurm_jobs import worker_of
 from services.local import status
 from services.local.control import down, up
-from services.local.home import Home, Plan
+from services.local.home import Home
 from services.local.preconditions import INITIAL_PASSWORD, CannotStart
+from services.local.start_options import announce, next_plan
 from services.local.supervisor import PROVISIONER, Cluster
 
 ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared
@@ -51,15 +52,19 @@ def _up(args: argparse.Namespace, home: Home) -> int:
     pools = Path(args.pools).resolve()
     if not _has_slurm(pools):
         raise CannotStart(f"{pools}: no pool has a provider of the type slurm (docs/guides/slurm.md)")
-    plan = Plan(
-        name=args.name,
+    last = home.plan()
+    plan = next_plan(
+        home,
+        last,
         port=args.port,
         host=args.host,
         broker_host=args.host,
         agents=0,
-        storage=args.storage or "",
+        storage=args.storage,
         pools_file=str(pools),
+        pools_content={},
     )
+    announce(home, last, plan, force=args.force)
     address = up(plan, home, force=args.force, password=os.environ.get(INITIAL_PASSWORD, ""))
     print(f"cluster '{args.name}' is up: {address}; its pools submit jobs as tasks are queued")
     return 0
@@ -135,8 +140,8 @@ def _parser() -> argparse.ArgumentParser:
             sub.add_argument("--worker-id", help="default: POOL-by-hand")
         if verb == "up":
             sub.add_argument("pools", help="file with the resource pools")
-            sub.add_argument("--port", type=int, default=8080)
-            sub.add_argument("--host", default="127.0.0.1", help="address of this machine that nodes reach")
+            sub.add_argument("--port", type=int, help="default: as at the last start, at first 8080")
+            sub.add_argument("--host", help="address of this machine that nodes reach")
             sub.add_argument("--storage", help="directory for checkpoints, also visible to nodes")
             sub.add_argument("--force", action="store_true", help="replace a running cluster")
     return parser

@@ -30,14 +30,7 @@ def is_running(home: Home) -> bool:
 
 def check_same_options(plan: Plan, home: Home, *, fresh: bool) -> None:
     """Raise `CannotStart` with the differences if a running cluster does not match the plan."""
-    before, wanted = (asdict(candidate) if candidate else {} for candidate in (home.plan(), plan))
-    changes = [
-        change
-        for name, value in wanted.items()
-        if before.get(name) != value
-        for change in _changes(name, before.get(name), value)
-    ]
-    changes += ["  data: kept -> deleted"] if fresh else []
+    changes = differences(home.plan(), plan) + (["  data: kept -> deleted"] if fresh else [])
     if changes:
         raise CannotStart(
             f"cluster '{plan.name}' is already running with other options:\n"
@@ -45,6 +38,17 @@ def check_same_options(plan: Plan, home: Home, *, fresh: bool) -> None:
             + "\nTo replace it and end its work: --force. To start another one beside it, give it "
             "another name and another port (--name, --port; det: --cluster-name, --master-port)"
         )
+
+
+def differences(before: Plan | None, plan: Plan) -> list[str]:
+    """Return how a plan differs from an earlier one, one line per value. Secret ones are not shown."""
+    earlier = asdict(before) if before is not None else {}
+    return [
+        change
+        for name, value in asdict(plan).items()
+        if earlier.get(name) != value
+        for change in _changes(name, earlier.get(name), value)
+    ]
 
 
 def _changes(name: str, before: Any, wanted: Any) -> list[str]:

@@ -7,7 +7,7 @@ import urllib.request
 from typing import NamedTuple
 
 from services.local.control import count_workers
-from services.local.home import Home, Plan, start_options
+from services.local.home import Home, Plan, chosen_options, option_of
 from services.local.processes import is_alive
 
 HEALTH_TIMEOUT_S = 5.0
@@ -56,8 +56,12 @@ def show(home: Home, plan: Plan) -> int:
     """Print every program with its problems. Returns the exit status."""
     programs = program_statuses(home)
     if not programs:
-        start = f"det deploy local cluster-up{start_options(plan)}"
-        print(f"cluster '{home.name}' is not running; start it with: {start}")
+        options = " ".join(chosen_options(plan).values())
+        print(
+            f"cluster '{home.name}' is not running; start it again"
+            f"{f' as it was, {options},' if options else ''} with: "
+            f"det deploy local cluster-up{option_of(plan.name)}"
+        )
         return NOT_RUNNING
     workers = count_workers(plan.address, home.authority(plan))
     here = "the gateway does not answer" if workers is None else f"{workers} worker{'s' * (workers != 1)}"

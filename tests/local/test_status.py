@@ -41,20 +41,23 @@ def shown(home, capsys, **messages):
 
 
 @pytest.mark.parametrize(
-    ("plan", "options"),
+    ("plan", "again"),
     [
-        (Plan(name="c"), " --cluster-name c"),
-        (Plan(name="determined", port=8181), " --master-port 8181"),
-        (Plan(name="c", slots=4, gpu=False), " --cluster-name c --slots 4"),
-        (Plan(name="determined", host="0.0.0.0", tls=True), " --host 0.0.0.0 --tls"),  # noqa: S104
+        (Plan(name="determined"), " with: det deploy local cluster-up"),
+        (
+            Plan(name="c", slots=4, gpu=False),
+            " as it was, --slots 4, with: det deploy local cluster-up --cluster-name c",
+        ),
+        (
+            Plan(name="determined", port=8181, host="0.0.0.0", tls=True),  # noqa: S104
+            " as it was, --master-port 8181 --host 0.0.0.0 --tls, with: det deploy local cluster-up",
+        ),
     ],
 )
-def test_a_cluster_that_does_not_run(capsys, monkeypatch, tmp_path, plan, options):
-    """Without its options it would start at another port than the one that its users know."""
+def test_a_cluster_that_does_not_run(capsys, monkeypatch, tmp_path, plan, again):
     monkeypatch.setenv("STEADFAST_HOME", str(tmp_path))
     assert status.show(Home(plan.name), plan) == status.NOT_RUNNING
-    start = f"det deploy local cluster-up{options}"
-    assert capsys.readouterr().out == f"cluster '{plan.name}' is not running; start it with: {start}\n"
+    assert capsys.readouterr().out == f"cluster '{plan.name}' is not running; start it again{again}\n"
 
 
 def test_a_cluster_that_does_not_exist(monkeypatch, tmp_path):

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import argparse
 import platform
-import sys
 from pathlib import Path
 
 from determined.cli import output
-from determined.cli.deploy_elsewhere import CLUSTER_NAME, INITIAL_PASSWORD, KUBERNETES, MASTER_PORT, SLURM
+from determined.cli.deploy_elsewhere import (
+    CLUSTER_NAME,
+    INITIAL_PASSWORD,
+    KUBERNETES,
+    MASTER_PORT,
+    SLURM,
+    START_PORT,
+)
 from determined.cli.failure import Failure
 from determined.cli.grammar import Arg, Noun, OneOf, Run, Verb, arg, one_of
 from determined.cli.platform_command import run_platform
@@ -24,18 +30,24 @@ _IGNORED_SWITCHES = ("--no-autorestart", "--no-preflight-checks")
 def cluster_up(session: Session, args: argparse.Namespace) -> int:
     """Start a cluster and wait until it answers. With --force, replace a running one of the same name."""
     _note_ignored(args)
-    words = ["up", "--name", args.cluster_name, "--agents", str(args.agents)]
+    words = ["up", "--name", args.cluster_name]
+    words += ["--agents", str(args.agents)] if args.agents is not None else []
     words += ["--port", str(args.master_port)] if args.master_port is not None else []
     words += ["--slots", str(args.slots)] if args.slots is not None else []
-    words += ["--no-gpu"] if not args.gpu else []
+    words += _switch("gpu", args.gpu)
     words += ["--storage", str(args.storage_host_path.resolve())] if args.storage_host_path else []
     words += ["--master-config", str(args.master_config_path.resolve())] if args.master_config_path else []
     words += ["--delete-db"] if args.delete_db else []
     words += ["--force"] if args.force else []
     words += ["--host", args.host] if args.host else []
-    words += ["--tls"] if args.tls else []
+    words += _switch("tls", args.tls)
     words += ["--metrics", str(args.metrics)] if args.metrics is not None else []
     return run_platform(words, **_first_password(args))
+
+
+def _switch(name: str, on: bool | None) -> list[str]:
+    """Return an option that is on, off or, for None, as at the last start."""
+    return [] if on is None else [f"--{name}" if on else f"--no-{name}"]
 
 
 def _first_password(args: argparse.Namespace) -> dict[str, str]:
@@ -51,7 +63,7 @@ def cluster_down(session: Session, args: argparse.Namespace) -> int:
 
 def master_up(session: Session, args: argparse.Namespace) -> int:
     """Start a cluster without agents."""
-    args.agents, args.cluster_name, args.gpu, args.slots = 0, args.master_name, True, None
+    args.agents, args.cluster_name, args.gpu, args.slots = 0, args.master_name, None, None
     return cluster_up(session, args)
 
 
@@ -68,7 +80,7 @@ def agent_up(session: Session, args: argparse.Namespace) -> int:
     words = ["agent-up", args.master_host, "--port", str(args.master_port), "--agent-name", args.agent_name]
     words += ["--pool", args.agent_resource_pool]
     words += ["--slots", str(args.slots)] if args.slots is not None else []
-    return run_platform(words + ([] if args.gpu else ["--no-gpu"]))
+    return run_platform(words + (["--no-gpu"] if args.gpu is False else []))
 
 
 def agent_down(session: Session, args: argparse.Namespace) -> int:
@@ -124,12 +136,7 @@ def _note_ignored(args: argparse.Namespace) -> None:
 
 _GPU: tuple[Arg | OneOf, ...] = (
     one_of(
-        arg(
-            "--gpu",
-            action="store_true",
-            default=sys.platform != "darwin",
-            help="use GPUs (default except on macOS)",
-        ),
+        arg("--gpu", action="store_true", default=None, help="use GPUs, as the first start does"),
         arg("--no-gpu", action="store_false", dest="gpu", help="one CPU slot per agent"),
     ),
     arg(
@@ -140,25 +147,33 @@ _GPU: tuple[Arg | OneOf, ...] = (
     ),
 )
 _MASTER_ARGS: tuple[Arg | OneOf, ...] = (
-    arg("--master-port", type=int, metavar="PORT", help="default: 8080, or as configured"),
+    START_PORT,
     one_of(
         arg("--storage-host-path", type=Path, metavar="DIR", help="where checkpoints go"),
         arg("--master-config-path", type=Path, metavar="FILE", help="configuration of a 0.25 master"),
     ),
     _DELETE,
-    arg(
-        "--tls",
-        action="store_true",
-        help="encrypt with TLS, using certificates of the cluster's own authority",
+    one_of(
+        arg(
+            "--tls",
+            action="store_true",
+            default=None,
+            help="encrypt with TLS, using certificates of the cluster's own authority",
+        ),
+        arg("--no-tls", action="store_false", dest="tls", help="do not encrypt, as the first start does not"),
     ),
-    arg("--host", metavar="ADDRESS", help="address to listen on; default: 127.0.0.1, this machine alone"),
+    arg(
+        "--host",
+        metavar="ADDRESS",
+        help="address to listen on; default: as at the last start, at first 127.0.0.1, this machine alone",
+    ),
     INITIAL_PASSWORD,
     arg("--metrics", type=int, metavar="N", help="processes that share the storing of metrics and logs"),
     arg("--force", action="store_true", help="replace a running cluster of this name and kill its tasks"),
     *(arg(option, metavar="X", help=argparse.SUPPRESS) for option in _IGNORED_VALUES),
     *(arg(option, action="store_true", help=argparse.SUPPRESS) for option in _IGNORED_SWITCHES),
 )
-_AGENTS = arg("--agents", type=int, default=1, metavar="N", help=argparse.SUPPRESS)
+_AGENTS = arg("--agents", type=int, metavar="N", help="default: as at the last start, at first 1")
 _MASTER_NAME = arg("--master-name", default="determined", metavar="NAME", help="default: determined")
 _OF = arg("--cluster-name", metavar="NAME", help=argparse.SUPPRESS)
 """An option of 0.25, where it named a network. Ignored here."""

@@ -21,7 +21,9 @@ def slurm_render(session: Session, args: argparse.Namespace) -> int:
 
 def slurm_up(session: Session, args: argparse.Namespace) -> int:
     """Start a cluster on this machine whose pools submit jobs."""
-    words = ["up", "--name", args.cluster_name, "--port", str(args.master_port), "--host", args.host]
+    words = ["up", "--name", args.cluster_name]
+    words += ["--port", str(args.master_port)] if args.master_port is not None else []
+    words += ["--host", args.host] if args.host else []
     words += ["--storage", str(args.storage_host_path.resolve())] if args.storage_host_path else []
     words += ["--force"] if args.force else []
     password = args.initial_user_password
@@ -61,6 +63,9 @@ def _verb(names: str, help: str, run: Run, *args: Arg | OneOf) -> Verb:
 _POOLS = arg("pools", type=Path, help="file with the resource pools")
 CLUSTER_NAME = arg("--cluster-name", default="determined", metavar="NAME", help="default: determined")
 MASTER_PORT = arg("--master-port", type=int, default=8080, metavar="PORT", help="default: 8080")
+START_PORT = arg(
+    "--master-port", type=int, metavar="PORT", help="default: as at the last start, at first 8080"
+)
 INITIAL_PASSWORD = arg(
     "--initial-user-password",
     metavar="PASSWORD",
@@ -86,10 +91,8 @@ SLURM = Noun(
             slurm_up,
             _POOLS,
             CLUSTER_NAME,
-            MASTER_PORT,
-            arg(
-                "--host", default="127.0.0.1", metavar="ADDRESS", help="address of this machine for the nodes"
-            ),
+            START_PORT,
+            arg("--host", metavar="ADDRESS", help="address of this machine for the nodes"),
             arg(
                 "--storage-host-path",
                 type=Path,

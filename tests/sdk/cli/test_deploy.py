@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from determined.cli import platform_command
@@ -21,10 +19,15 @@ def platform(tmp_path, monkeypatch):
     return lambda: log.read_text().splitlines() if log.exists() else []
 
 
-def test_up_with_defaults(platform, det, monkeypatch):
-    monkeypatch.setattr(sys, "platform", "linux")
+def test_an_option_that_is_not_typed_is_left_to_the_last_start(platform, det):
     assert det("deploy", "local", "cluster-up") == (0, "", "")
-    assert platform() == ["-P -m services.local up --name determined --agents 1"]
+    det("deploy", "local", "cluster-up", "--gpu", "--no-tls")
+    det("deploy", "local", "cluster-up", "--no-gpu", "--tls")
+    assert platform() == [
+        "-P -m services.local up --name determined",
+        "-P -m services.local up --name determined --gpu --no-tls",
+        "-P -m services.local up --name determined --no-gpu --tls",
+    ]
 
 
 def test_up_with_everything(platform, det, tmp_path):
@@ -111,8 +114,7 @@ def test_options_that_exclude_each_other(platform, det, words):
     assert det("deploy", "local", "cluster-up", *words).status == 2
 
 
-def test_masters_and_agents(platform, det, monkeypatch):
-    monkeypatch.setattr(sys, "platform", "linux")
+def test_masters_and_agents(platform, det):
     det("deploy", "local", "master-up", "--master-name", "m", "--master-port", "9")
     det("deploy", "local", "agent-up", "localhost", "--master-port", "9", "--agent-name", "a", "--no-gpu")
     det("d", "local", "agent-up", "--agent-resource-pool", "p", "--slots", 2, "--agent-name", "b", "here")
@@ -176,8 +178,7 @@ def test_slurm_is_the_platforms_work(platform, det, tmp_path):
     det("deploy", "slurm", "down")
     assert platform() == [
         f"-P -m services.local.on_slurm render --name determined {tmp_path}/pools.yaml gpu --worker-id x",
-        "-P -m services.local.on_slurm up --name determined --port 8080 --host 10.0.0.1 --force "
-        f"{tmp_path}/pools.yaml",
+        f"-P -m services.local.on_slurm up --name determined --host 10.0.0.1 --force {tmp_path}/pools.yaml",
         "-P -m services.local.on_slurm status --name n",
         "-P -m services.local.on_slurm down --name determined",
     ]
