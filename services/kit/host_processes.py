@@ -54,6 +54,28 @@ def children() -> set[int]:
         return set()
 
 
+def children_of(pid: int) -> set[int]:
+    """Return the live children of a process."""
+    return {child for child in all_pids() if (fields := _stat(child)) is not None and int(fields[1]) == pid}
+
+
+def active_s(pid: int) -> float:
+    """Return for how many seconds a process has run, or has been ready to run and has waited for a processor.
+
+    0 if it is gone, or where the kernel does not say.
+    """
+    nanoseconds = 0
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/schedstat") as file:
+                running, waiting, _ = file.read().split()
+            nanoseconds += int(running) + int(waiting)
+    except OSError:
+        # It has ended, or one of its threads has meanwhile.
+        pass
+    return nanoseconds / 1e9
+
+
 def all_pids() -> list[int]:
     """Return every process id in use."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]

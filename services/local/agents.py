@@ -11,13 +11,15 @@ import sys
 import time
 from dataclasses import replace
 
+from services.kit import host_processes
 from services.local.control import stop_recorded
 from services.local.home import Home, Plan, ProgramRequest, data_directory
+from services.local.logs import last_lines
 from services.local.preconditions import CannotStart, is_running
 from services.local.processes import Child
+from services.local.starting import POLL_S, Progress
 from services.local.supervisor import Cluster
 
-START_TIMEOUT_S = 30.0
 REGISTERED = b"worker.registered"
 """Logged by a worker once the scheduler may place runs on it."""
 AGENT_FILE = "agent-{}.json"
@@ -50,13 +52,19 @@ def agent_up(host: str, port: int, name: str, *, pool: str, slots: int, gpu: boo
         )
     _started.append(process)
     home.write(AGENT_FILE.format(name), {"pid": process.pid, "name": name})
-    deadline = time.monotonic() + START_TIMEOUT_S
+    progress = Progress(time.monotonic())
     while REGISTERED not in log.read_bytes()[before:]:
-        if process.poll() is not None or time.monotonic() > deadline:
+        progress.note(time.monotonic(), frozenset(), _work(process.pid))
+        if process.poll() is not None or progress.has_stalled(time.monotonic()):
             agent_down(name)
-            raise CannotStart(f"agent '{name}' did not come up; see {log}")
-        time.sleep(0.03)
+            raise CannotStart("\n".join([f"agent '{name}' did not come up; see {log}", *last_lines(log)]))
+        time.sleep(POLL_S)
     return home
+
+
+def _work(supervisor: int) -> dict[str, float]:
+    workers = host_processes.children_of(supervisor)
+    return {"worker": max(map(host_processes.active_s, [supervisor, *workers]))}
 
 
 def agent_down(name: str | None) -> list[str]:

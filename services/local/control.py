@@ -7,15 +7,12 @@ import json
 import os
 import shutil
 import signal
-import ssl
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from services.local import logs
 from services.local.home import Home, Plan, ProgramRequest
@@ -29,8 +26,8 @@ from services.local.preconditions import (
     is_running,
 )
 from services.local.processes import is_alive, is_supervisor
+from services.local.starting import Start, wait_until_up
 
-START_TIMEOUT_S = 180.0
 STOP_TIMEOUT_S = 60.0
 
 
@@ -98,8 +95,9 @@ def up(
         # Otherwise the supervisor was faster and has already recorded its programs.
         home.write("processes.json", {"supervisor": process.pid})
     try:
-        _wait_until_up(plan, home, process, address, log_sizes)
+        wait_until_up(Start(plan, home, process.pid), home, process.poll, log_sizes)
     except CannotStart:
+        down(home)
         # The first plan stays, so that there is a cluster whose logs can be shown.
         if last is not None:
             home.write_plan(last)
@@ -117,43 +115,6 @@ def _may_hold_port(before: Plan | None, plan: Plan) -> bool:
 def _child_environment() -> dict[str, str]:
     # The password is for the gateway only, which reads it from a file.
     return {name: text for name, text in os.environ.items() if name != INITIAL_PASSWORD}
-
-
-def _wait_until_up(
-    plan: Plan, home: Home, process: Supervisor, address: str, log_sizes: Mapping[Path, int]
-) -> None:
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            text = f"the supervisor ended with status {process.returncode}; see {home.path / 'logs'}"
-            raise CannotStart("\n".join([text, *logs.last_lines(home.path / "logs" / "supervisor.log")]))
-        if (workers := count_workers(address, home.authority(plan))) is not None and workers >= plan.agents:
-            return
-        if refusals := logs.refusals(home.path / "logs", log_sizes):
-            down(home)
-            raise CannotStart("\n".join(["a program refuses its settings:", *refusals]))
-        time.sleep(0.03)
-    down(home)
-    text = f"the cluster did not answer within {START_TIMEOUT_S:.0f} s; see {home.path / 'logs'}"
-    raise CannotStart("\n".join([text, *logs.last_failures(home.path / "logs")]))
-
-
-def count_workers(address: str, authority: Path | None = None) -> int | None:
-    """Return the number of workers the gateway knows; None while it does not answer.
-
-    `authority` is the file of the authority that signed its certificate, if it uses TLS.
-    """
-    try:
-        return int(_get(f"{address}/info", authority).get("workers", 0))
-    except (OSError, ValueError):
-        return None
-
-
-def _get(url: str, authority: Path | None) -> dict[str, Any]:
-    context = ssl.create_default_context(cafile=authority) if authority is not None else None
-    with urllib.request.urlopen(url, timeout=2, context=context) as answer:
-        body: dict[str, Any] = json.load(answer)
-        return body
 
 
 def stop_program(home: Home, name: str, number: int = signal.SIGTERM) -> None:

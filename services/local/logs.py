@@ -13,7 +13,6 @@ TAIL_BYTES = 64 * 1024
 LAST_LINES = 5
 REFUSAL = r"settings\.refused|^\w+: STEADFAST_|invalid settings:"
 """Log lines of a program that a restart cannot help."""
-FAILURE = re.compile(rf"service\.failed|worker\.failed|\[FTL\]|{REFUSAL}")
 
 
 def show(folder: Path, *, follow: bool) -> None:
@@ -53,18 +52,6 @@ def last_lines(path: Path) -> list[str]:
             return file.read().decode(errors="replace").splitlines()[-LAST_LINES:]
     except OSError:
         return []
-
-
-def last_failures(folder: Path) -> list[str]:
-    """Return each failed program's last error line."""
-    rows = []
-    for path in sorted(folder.glob("*.log")):
-        with path.open("rb") as file:
-            file.seek(max(path.stat().st_size - TAIL_BYTES, 0))
-            lines = file.read().decode(errors="replace").splitlines()
-        failures = [line for line in lines if FAILURE.search(line)]
-        rows += [f"  {path.stem}: {failures[-1]}"] if failures else []
-    return rows
 
 
 def log_sizes(folder: Path) -> dict[Path, int]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import urllib.error
-import urllib.request
 from typing import NamedTuple
 
-from services.local.control import count_workers
+from services.local.answers import count_workers, health_port, health_problems
 from services.local.home import Home, Plan, chosen_options, option_of
 from services.local.processes import is_alive
 
-HEALTH_TIMEOUT_S = 5.0
 NOT_RUNNING, HEALTHY, UNHEALTHY = 1, 0, 2
 """Exit statuses: cluster not running, healthy, or unhealthy."""
 
@@ -36,20 +33,8 @@ def program_statuses(home: Home) -> list[ProgramStatus]:
 def _problems_of(name: str, pid: int, ports: dict[str, int]) -> list[str]:
     if not is_alive(pid):
         return ["is not running; its log says why"]
-    port = ports.get("monitor" if name == "broker" else name)
+    port = health_port(name, ports)
     return [] if port is None else health_problems(port)
-
-
-def health_problems(port: int) -> list[str]:
-    """Return the problems that a program reports on its health page, one per line."""
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=HEALTH_TIMEOUT_S):
-            return []
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.read().decode(errors="replace").splitlines()
-    except OSError:
-        return [f"does not answer within {HEALTH_TIMEOUT_S:.0f} s: it is stopped or hangs"]
 
 
 def show(home: Home, plan: Plan) -> int:

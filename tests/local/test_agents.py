@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from services.local import agents, control, logs
+from services.local import agents, logs
+from services.local.answers import count_workers
 from services.local.control import CannotStart
 from services.local.home import Home, Plan
 from services.local.supervisor import Cluster
@@ -69,4 +70,4 @@ def test_a_master_and_agents_added_one_by_one(tmp_path, monkeypatch):
     assert agents.agent_down(None) == []
     for process in agents._started:
         process.wait(60)
-    assert control.count_workers(cluster.address) is None
+    assert count_workers(cluster.address) is None

@@ -126,9 +126,9 @@ def test_options_with_which_a_cluster_did_not_start_are_not_kept(home, monkeypat
         raise CannotStart("a program refuses its settings")
 
     class Ended:
-        pid, returncode = 2**22 + 1, 1
+        pid, returncode, poll = 2**22 + 1, 1, None
 
-    monkeypatch.setattr(control, "_wait_until_up", refuse)
+    monkeypatch.setattr(control, "wait_until_up", refuse)
     monkeypatch.setattr(control, "check_port", lambda plan: None)
     for plan, kept in [(replace(LAST, port=1), replace(LAST, port=1)), (LAST, replace(LAST, port=1))]:
         with pytest.raises(CannotStart, match="refuses"):

@@ -73,15 +73,9 @@ def test_without_disk_space_the_sizes_are_reported(small_disk):
         control.up(Plan(name="test", port=port_of(held)), home)
 
 
-def test_why_a_program_failed_is_reported(tmp_path):
-    (tmp_path / "searcher.log").write_text("fine\nservice.failed error=one\nservice.failed error=two\nfine\n")
-    (tmp_path / "broker.log").write_text("[1] [FTL] cannot listen\n")
-    (tmp_path / "gateway.log").write_text("all is well\n")
-    assert logs.last_failures(tmp_path) == [
-        "  broker: [1] [FTL] cannot listen",
-        "  searcher: service.failed error=two",
-    ]
-    assert logs.last_lines(tmp_path / "searcher.log")[-1] == "fine"
+def test_the_last_lines_of_a_log(tmp_path):
+    (tmp_path / "searcher.log").write_text("".join(f"{number}\n" for number in range(9)))
+    assert logs.last_lines(tmp_path / "searcher.log") == ["4", "5", "6", "7", "8"]
     assert logs.last_lines(tmp_path / "none.log") == []
 
 
