@@ -70,8 +70,8 @@ def compared(last: Plan, plan: Plan) -> str:
     """Return one line on how a plan is like the last one and differs from it; empty if both are the usual."""
     changed = [change.strip() for change in differences(replace(last, ends_with=plan.ends_with), plan)]
     before, now = chosen_options(last), chosen_options(plan)
-    kept = [option for name, option in now.items() if before.get(name) == option]
-    parts = [f"as at its last start: {' '.join(kept)}"] if kept else []
+    same = [option for name, option in now.items() if before.get(name) == option]
+    parts = [f"as at its last start: {' '.join(same)}"] if same else []
     parts += [f"changed: {', '.join(changed)}"] if changed else []
     return "; ".join(parts)
 
@@ -96,12 +96,12 @@ def _pools(args: argparse.Namespace, master: MasterFile | None) -> dict[str, Any
 
 def _settings(args: argparse.Namespace, master: MasterFile | None, last: dict[str, str]) -> dict[str, str]:
     """Return the settings of all programs. A master's file replaces those of its predecessor."""
-    kept = last if master is None else {name: text for name, text in last.items() if name == SHARDS}
+    settings = last if master is None else {name: text for name, text in last.items() if name == SHARDS}
     if args.storage:
-        kept = {name: text for name, text in kept.items() if name != STORE}
+        settings = {name: text for name, text in settings.items() if name != STORE}
     shards = {} if args.metrics is None else {SHARDS: str(args.metrics)}
     return (
-        kept
+        settings
         | (master.settings if master is not None else {})
         | shards
         | dict(pair.split("=", 1) for pair in args.set)

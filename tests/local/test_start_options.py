@@ -130,8 +130,8 @@ def test_options_with_which_a_cluster_did_not_start_are_not_kept(home, monkeypat
 
     monkeypatch.setattr(control, "wait_until_up", refuse)
     monkeypatch.setattr(control, "check_port", lambda plan: None)
-    for plan, kept in [(replace(LAST, port=1), replace(LAST, port=1)), (LAST, replace(LAST, port=1))]:
+    for plan, next_start in [(replace(LAST, port=1), replace(LAST, port=1)), (LAST, replace(LAST, port=1))]:
         with pytest.raises(CannotStart, match="refuses"):
             control.up(plan, home, password="x", start=lambda *words, **options: Ended())
         # That of a first start is: there is no other, and `logs` and `status` need one.
-        assert home.plan() == kept
+        assert home.plan() == next_start

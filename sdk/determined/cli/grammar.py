@@ -11,6 +11,7 @@ import difflib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from determined.cli import instead
 from determined.transport.rest import Session
 
 Run = Callable[[Session, argparse.Namespace], "int | None"]
@@ -161,19 +162,30 @@ def _child(node: Noun, word: str, path: str) -> Noun | Verb:
 
 
 def _suggestion(node: Noun, word: str, path: str) -> str:
-    names = [name for child in node.children for name in child.names.split()]
-    near = [name for name in names if name.startswith(word)] or difflib.get_close_matches(word, names)
-    if near:
+    if command := instead.command_for(path, word):
+        return f"use {command}"
+    names = [child.names.split()[0] for child in node.children]
+    begun = [child for child in node.children if any(name.startswith(word) for name in child.names.split())]
+    if begun:
+        return f"did you mean '{path} {begun[0].names.split()[0]}'?"
+    # A verb of another noun: `det activate` probably means `det experiment activate`.
+    verbs = [f"'{path} {noun} {word}'" for noun in _nouns_with(node, word)]
+    if verbs:
+        return f"did you mean {' or '.join(verbs)}?"
+    if near := difflib.get_close_matches(word, names):
         return f"did you mean '{path} {near[0]}'?"
-    # A verb of another noun: `det list` probably means `det experiment list`.
-    nouns = [child for child in node.children if isinstance(child, Noun) and _has(child, word)]
-    if nouns:
-        return f"did you mean '{path} {'|'.join(noun.names.split()[0] for noun in nouns)} {word}'?"
-    return "choose from " + ", ".join(child.names.split()[0] for child in node.children)
+    return "choose from " + ", ".join(names)
 
 
-def _has(noun: Noun, word: str) -> bool:
-    return any(word in child.names.split() for child in noun.children)
+def _nouns_with(node: Noun, word: str) -> list[str]:
+    """Return the nouns below a noun that have this verb."""
+    nouns = []
+    for child in node.children:
+        if isinstance(child, Noun):
+            name = child.names.split()[0]
+            nouns += [name] if any(word in verb.names.split() for verb in child.children) else []
+            nouns += [f"{name} {noun}" for noun in _nouns_with(child, word)]
+    return nouns
 
 
 def _sentence(help: str) -> str:

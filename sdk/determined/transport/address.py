@@ -30,5 +30,7 @@ def master_url(address: str | None = None) -> str:
 def _port(netloc: str, master: str) -> int | None:
     try:
         return urlsplit(f"//{netloc}").port
-    except ValueError as error:
-        raise ValueError(f"'{master}' is not a master address: {error}") from error
+    except ValueError:
+        raise ValueError(
+            f"'{master}' is not a master address: after the last colon comes a port, a number up to 65535"
+        ) from None

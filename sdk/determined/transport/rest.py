@@ -217,6 +217,10 @@ class Session:
     def _unreachable(self, error: requests.RequestException) -> errors.MasterNotFoundException:
         import requests
 
+        if isinstance(error, requests.exceptions.SSLError) and "WRONG_VERSION_NUMBER" in str(error):
+            return errors.MasterNotFoundException(
+                f"{self.master} does not use TLS: its address begins with http://, not https://"
+            )
         if isinstance(error, requests.exceptions.SSLError):
             return errors.UntrustedCertificate(
                 f"the certificate of {self.master} is not trusted: {_root(error)}"
@@ -298,11 +302,14 @@ def _root(error: BaseException) -> str:
     return str(inner) or type(inner).__name__
 
 
+_ADVICE = "is this a master? Its address is HOST:PORT, without a path unless a proxy adds one"
+
+
 def _checked(response: requests.Response) -> requests.Response:
     if response.ok:
         return response
     with response:
-        message = _message(response.text) or response.reason or "no reason given"
+        message = _no_page(response, _message(response.text)) or response.reason or "no reason given"
     kind = _BY_STATUS.get(response.status_code, errors.APIException)
     raise kind(message, response.status_code, response_error=message)
 
@@ -325,9 +332,17 @@ def _decoded(response: requests.Response) -> Any:
     try:
         return response.json() if response.content else {}
     except ValueError as error:
+        answer = _no_page(response, f"'{response.text[:80]}'")
         raise errors.BadResponseException(
-            f"{response.url} did not answer with JSON but '{response.text[:80]}'; is this a master?"
+            f"{response.url} did not answer with JSON but {answer}; {_ADVICE}"
         ) from error
+
+
+def _no_page(response: requests.Response, text: str) -> str:
+    """Return the text of an answer, and of a page for a browser only that it is one."""
+    if not text.lstrip("'").lstrip().lower().startswith(("<!doctype", "<html")):
+        return text
+    return f"a web page (status {response.status_code} {response.reason})"
 
 
 def _record(line: bytes) -> Any:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
 import pytest
 
 from determined.__version__ import __version__
-from determined.cli import cli, version
+from determined.cli import cli, grammar, instead, version
 from tests.fixtures.without_account import lose_account
 from tests.sdk.fake_gateway import Status
 
@@ -59,7 +60,16 @@ def test_version_needs_no_master(det, option):
         (["nonsense"], "det: there is no command 'nonsense'; choose from agent"),
         (["exp", "list"], "there is no command 'exp'; did you mean 'det experiment'?"),
         (["experimnet", "list"], "there is no command 'experimnet'; did you mean 'det experiment'?"),
-        (["activate", "1"], "did you mean 'det experiment|user activate'?"),
+        (["activate", "1"], "did you mean 'det experiment activate' or 'det user activate'?"),
+        (["cluster-up"], "did you mean 'det deploy local cluster-up'?"),
+        (["whoami"], "did you mean 'det user whoami'?"),
+        (
+            ["e", "continue", "7"],
+            "det experiment create CONFIG DIR --config searcher.source_trial_id=TRIAL_ID",
+        ),
+        (["trial", "list"], "det trial: there is no command 'list'; use det experiment list-trials ID"),
+        (["logs", "7"], "det: there is no command 'logs'; use det trial logs TRIAL_ID"),
+        (["ls"], "use det experiment list"),
         (["e", "destroy"], "det experiment: there is no command 'destroy'"),
         (["trial", "--csv"], "det trial: a command must come before '--csv'"),
         (["e", "wait"], "experiment_id"),
@@ -145,6 +155,23 @@ def test_something_else_at_the_address(master, det):
     result = det("e", "list")
     assert result.status == 1
     assert "is this a master?" in result.err
+
+
+def test_the_page_of_another_server_is_not_printed(master, det):
+    """A page of many lines hid that the address is wrong."""
+    page = "<!DOCTYPE HTML>\n<html lang='en'>\n<p>Error code: 501</p>\n</html>"
+    master.answer("GET", "/info", page)
+    master.answer("POST", "/api/v1/auth/login", Status(501, page))
+    warning, failure = det("e", "list").err.splitlines()
+    assert "answers, but not like a master" in warning
+    assert "without a path" in warning
+    assert failure == "Failed to list experiments: a web page (status 501 Not Implemented)"
+
+
+def test_https_to_a_master_without_tls_is_said(gateway, det):
+    result = det("-m", gateway.url.replace("http:", "https:"), "e", "list")
+    assert "does not use TLS: its address begins with http://" in result.err
+    assert result.status == 1
 
 
 @pytest.mark.parametrize(
@@ -256,3 +283,17 @@ def test_a_program_may_take_the_command_as_in_025(capsys):
     assert capsys.readouterr().out == ""
     main(["--version"])
     assert __version__ in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("path", list(instead.WORDS))
+def test_each_word_that_people_try_leads_to_a_command_that_exists(path):
+    rows = instead.WORDS[path]
+    words = [word for row in rows for word in row.split()]
+    assert len(words) == len(set(words))
+    noun = grammar.find(cli.ROOT, ["help", *path.split()[1:]]).node
+    assert not [word for word in words if any(word in child.names.split() for child in noun.children)]
+    for text in rows.values():
+        commands = re.findall(r"det ((?:[a-z][a-z-]* ?)+)", text)
+        assert commands, text
+        for command in commands:
+            assert isinstance(grammar.find(cli.ROOT, command.split()).node, grammar.Verb), command

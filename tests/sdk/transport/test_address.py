@@ -23,7 +23,7 @@ def test_addresses_become_urls(address, url):
     assert master_url(address) == url
 
 
-@pytest.mark.parametrize("address", ["ftp://h", "http://", "h:port", "h:99999"])
+@pytest.mark.parametrize("address", ["ftp://h", "http://", "h:port", "h:99999", "h:8080x"])
 def test_what_is_no_address(address):
     with pytest.raises(ValueError, match="is not a master address"):
         master_url(address)

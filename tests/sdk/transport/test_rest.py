@@ -149,7 +149,7 @@ def test_nobody_there_is_said_with_the_address(monkeypatch):
             "Unauthenticated: token expired",
         ),
         (400, {"error": {"error": "a\nb"}, "message": "first"}, errors.APIException, "first"),
-        (500, "<html>", errors.APIException, "<html>"),
+        (500, "<html>", errors.APIException, "a web page (status 500 Internal Server Error)"),
         (500, "", errors.APIException, "Internal Server Error"),
         (500, [1], errors.APIException, "[1]"),
     ],
