@@ -34,20 +34,34 @@ def list_experiments(session: Session, args: argparse.Namespace) -> None:
     params = {} if args.all else {"archived": "false", "users": identity.current_user(session)}
     if not args.json:
         params["lean"] = "true"
+    if args.disk:
+        params |= {"sortBy": "SORT_BY_CHECKPOINT_SIZE", "orderBy": "ORDER_BY_DESC"}
     experiments = read_pages(session, "/api/v1/experiments", "experiments", args, params)
     if args.json:
         output.print_json(experiments)
     else:
-        show_list(experiments, args.show_project, args.all, args.csv)
+        show_list(experiments, args.show_project, args.all, args.csv, disk=args.disk)
 
 
-def show_list(experiments: list[Object], places: bool, archived: bool, as_csv: bool = False) -> None:
-    """Print experiments as a table, optionally with workspace and project, and whether each is archived."""
+def show_list(
+    experiments: list[Object], places: bool, archived: bool, as_csv: bool = False, disk: bool = False
+) -> None:
+    """Print experiments as a table.
+
+    Optionally with workspace and project, whether each is archived, and what its checkpoints take.
+    """
     headers = ["ID", "Owner", "Name", "Parent ID", "State", "Progress", "Started", "Ended", "Resource Pool"]
     headers = ["Workspace", "Project"] * places + headers + ["Archived"] * archived
-    output.table(
-        headers, [_list_row(experiment, places, archived) for experiment in experiments], as_csv=as_csv
-    )
+    headers += ["Checkpoints", "Checkpoint Size"] * disk
+    rows = [
+        _list_row(experiment, places, archived) + (_disk(experiment) if disk else [])
+        for experiment in experiments
+    ]
+    output.table(headers, rows, as_csv=as_csv)
+
+
+def _disk(experiment: Object) -> list[Any]:
+    return [experiment["checkpointCount"], formatting.size(int(experiment["checkpointSize"]))]
 
 
 def _list_row(experiment: Object, places: bool, archived: bool) -> list[Any]:
@@ -232,6 +246,11 @@ NOUN = Noun(
                     "-a", "--all", action="store_true", help="include those of other users and archived ones"
                 ),
                 arg("--show_project", action="store_true", help="also show workspace and project"),
+                arg(
+                    "--disk",
+                    action="store_true",
+                    help="also show how many checkpoints are stored and their size, largest first",
+                ),
                 *paging_args(),
                 one_of(_CSV, arg("--json", action="store_true", help="write the master's response")),
             ),

@@ -30,6 +30,7 @@ WORDS: dict[str, dict[str, str]] = {
         "node nodes worker workers": "det agent list",
         "tb": "det tensorboard start ID",
         "nb jupyter": "det notebook start",
+        "disk du": "det experiment list --all --disk",
         "exec ssh": "det shell start",
     },
     "det experiment": {

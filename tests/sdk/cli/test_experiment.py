@@ -63,6 +63,16 @@ def test_list_shows_ones_own(master, det):
     }
 
 
+def test_a_list_of_what_takes_the_disk_is_sorted_by_it(master, det):
+    """Whoever has to make room looks for the experiments with the largest checkpoints."""
+    large = EXPERIMENT | {"checkpointCount": 3, "checkpointSize": str(3 << 30)}
+    master.answer("GET", BASE, paged("experiments", [large]))
+    (row,) = rows(det("e", "list", "-a", "--disk", "--csv").out)
+    assert (row["Archived"], row["Checkpoints"], row["Checkpoint Size"]) == ("False", "3", "3.0GB")
+    query = master.calls[-1].query
+    assert (query["sortBy"], query["orderBy"]) == (["SORT_BY_CHECKPOINT_SIZE"], ["ORDER_BY_DESC"])
+
+
 def test_list_all_adds_columns_and_drops_filters(master, det):
     master.answer("GET", BASE, paged("experiments", [EXPERIMENT]))
     result = det("e", "list", "-a", "--show_project", "--csv")
