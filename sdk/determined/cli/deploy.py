@@ -136,7 +136,7 @@ def _note_ignored(args: argparse.Namespace) -> None:
 
 _GPU: tuple[Arg | OneOf, ...] = (
     one_of(
-        arg("--gpu", action="store_true", default=None, help="use GPUs, as the first start does"),
+        arg("--gpu", action="store_true", default=None, help="use GPUs; the default at first"),
         arg("--no-gpu", action="store_false", dest="gpu", help="one CPU slot per agent"),
     ),
     arg(
@@ -160,7 +160,7 @@ _MASTER_ARGS: tuple[Arg | OneOf, ...] = (
             default=None,
             help="encrypt with TLS, using certificates of the cluster's own authority",
         ),
-        arg("--no-tls", action="store_false", dest="tls", help="do not encrypt, as the first start does not"),
+        arg("--no-tls", action="store_false", dest="tls", help="do not encrypt; the default at first"),
     ),
     arg(
         "--host",
@@ -173,7 +173,9 @@ _MASTER_ARGS: tuple[Arg | OneOf, ...] = (
     *(arg(option, metavar="X", help=argparse.SUPPRESS) for option in _IGNORED_VALUES),
     *(arg(option, action="store_true", help=argparse.SUPPRESS) for option in _IGNORED_SWITCHES),
 )
-_AGENTS = arg("--agents", type=int, metavar="N", help="default: as at the last start, at first 1")
+_AGENTS = arg(
+    "--agents", type=int, metavar="N", help="number of agents; default: as at the last start, at first 1"
+)
 _MASTER_NAME = arg("--master-name", default="determined", metavar="NAME", help="default: determined")
 _OF = arg("--cluster-name", metavar="NAME", help=argparse.SUPPRESS)
 """An option of 0.25, where it named a network. Ignored here."""

@@ -64,7 +64,10 @@ _POOLS = arg("pools", type=Path, help="file with the resource pools")
 CLUSTER_NAME = arg("--cluster-name", default="determined", metavar="NAME", help="default: determined")
 MASTER_PORT = arg("--master-port", type=int, default=8080, metavar="PORT", help="default: 8080")
 START_PORT = arg(
-    "--master-port", type=int, metavar="PORT", help="default: as at the last start, at first 8080"
+    "--master-port",
+    type=int,
+    metavar="PORT",
+    help="port to listen on; default: as at the last start, at first 8080",
 )
 INITIAL_PASSWORD = arg(
     "--initial-user-password",

@@ -160,15 +160,25 @@ _SET = Noun(
     "set",
     "change an experiment",
     (
-        Verb("name", "rename an experiment", set_name, (_ID, arg("name"))),
-        Verb("description", "describe an experiment", set_description, (_ID, arg("description"))),
+        Verb("name", "rename an experiment", set_name, (_ID, arg("name", help="the new name"))),
+        Verb(
+            "description",
+            "describe an experiment",
+            set_description,
+            (_ID, arg("description", help="the new description")),
+        ),
         Verb(
             "priority",
             "set the priority of an experiment",
             set_priority,
             (_ID, arg("priority", type=int, help="1 to 99; smaller numbers run first")),
         ),
-        Verb("weight", "set the weight of an experiment", set_weight, (_ID, arg("weight", type=float))),
+        Verb(
+            "weight",
+            "set the weight of an experiment",
+            set_weight,
+            (_ID, arg("weight", type=float, help="fair share weight; the usual one is 1")),
+        ),
         Verb(
             "max-slots",
             "limit the slots of an experiment",
@@ -193,15 +203,24 @@ _LABEL = Noun(
     "label",
     "label experiments",
     (
-        Verb("add", "add a label", add_label, (_ID, arg("label"))),
-        Verb("remove", "remove a label", remove_label, (_ID, arg("label"))),
+        Verb("add", "add a label", add_label, (_ID, arg("label", help="the label"))),
+        Verb("remove", "remove a label", remove_label, (_ID, arg("label", help="the label"))),
     ),
 )
 CHILDREN: tuple[Noun | Verb, ...] = (
     Verb("archive", "archive an experiment", archive, (_ID,)),
     Verb("unarchive", "unarchive an experiment", unarchive, (_ID,)),
     Verb("delete", "delete an experiment", delete, (_ID, _YES)),
-    Verb("move", "move an experiment", move, (_ID, arg("workspace_name"), arg("project_name"))),
+    Verb(
+        "move",
+        "move an experiment",
+        move,
+        (
+            _ID,
+            arg("workspace_name", help="name of the workspace"),
+            arg("project_name", help="project to move it to"),
+        ),
+    ),
     _SET,
     _LABEL,
 )

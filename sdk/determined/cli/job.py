@@ -129,9 +129,9 @@ NOUN = Noun(
                 one_of(
                     arg("-p", "--priority", type=int, help="1 to 99; smaller numbers run first"),
                     arg("-w", "--weight", type=float, help="fair share weight"),
-                    arg("--resource-pool", metavar="POOL"),
-                    arg("--ahead-of", metavar="JOB"),
-                    arg("--behind-of", metavar="JOB"),
+                    arg("--resource-pool", metavar="POOL", help="move it to this pool"),
+                    arg("--ahead-of", metavar="JOB", help="put it directly ahead of this job"),
+                    arg("--behind-of", metavar="JOB", help="put it directly behind this job"),
                 ),
             ),
         ),
@@ -139,7 +139,14 @@ NOUN = Noun(
             "update-batch",
             "update several jobs",
             update_batch,
-            (arg("operations", nargs="+", metavar="JOB.OPERATION=VALUE"),),
+            (
+                arg(
+                    "operations",
+                    nargs="+",
+                    metavar="JOB.OPERATION=VALUE",
+                    help=f"such as experiment-7.priority=3; operations are {', '.join(_OPERATIONS)}",
+                ),
+            ),
         ),
     ),
     default="list",

@@ -193,7 +193,7 @@ NOUN = Noun(
             (
                 arg("name", help="name of the model"),
                 arg("-w", "--workspace-name", metavar="NAME", help="workspace of the model"),
-                arg("--description", metavar="TEXT"),
+                arg("--description", metavar="TEXT", help="what it is for"),
                 _JSON,
             ),
         ),

@@ -276,7 +276,12 @@ WORKSPACE = Noun(
             list_projects_below,
             (_WORKSPACE, *_SORT, *paging_args(), _JSON),
         ),
-        Verb("create", "create a workspace", create_workspace, (arg("name"), *_OWN, _JSON)),
+        Verb(
+            "create",
+            "create a workspace",
+            create_workspace,
+            (arg("name", help="name of the workspace"), *_OWN, _JSON),
+        ),
         Verb("describe", "describe a workspace", describe_workspace, (_WORKSPACE, _JSON)),
         Verb(
             "edit",
@@ -300,7 +305,12 @@ PROJECT = Noun(
             "create",
             "create a project",
             create_project,
-            (_WORKSPACE, arg("name"), arg("--description", default="", metavar="TEXT"), _JSON),
+            (
+                _WORKSPACE,
+                arg("name", help="name of the project"),
+                arg("--description", default="", metavar="TEXT", help="what it is for"),
+                _JSON,
+            ),
         ),
         Verb("describe", "describe a project", describe_project, (_WORKSPACE, _PROJECT, _ALL, _JSON)),
         Verb(
@@ -316,8 +326,8 @@ PROJECT = Noun(
             (
                 _WORKSPACE,
                 _PROJECT,
-                arg("--new_name", "--new-name", metavar="NAME"),
-                arg("--description", metavar="TEXT"),
+                arg("--new_name", "--new-name", metavar="NAME", help="the new name"),
+                arg("--description", metavar="TEXT", help="the new description"),
                 _JSON,
             ),
         ),

@@ -285,6 +285,23 @@ def test_a_program_may_take_the_command_as_in_025(capsys):
     assert __version__ in capsys.readouterr().out
 
 
+def without_help(noun, path):
+    """The arguments of all verbs of a noun that say nothing of what they are."""
+    for child in noun.children:
+        name = f"{path} {child.names.split()[0]}"
+        if isinstance(child, grammar.Noun):
+            yield from without_help(child, name)
+            continue
+        for item in child.args:
+            for argument in item.args if isinstance(item, grammar.OneOf) else (item,):
+                if not argument.options.get("help"):
+                    yield f"{name} {argument.names[-1]}"
+
+
+def test_each_argument_of_each_command_is_explained():
+    assert list(without_help(cli.ROOT, "det")) == []
+
+
 @pytest.mark.parametrize("path", list(instead.WORDS))
 def test_each_word_that_people_try_leads_to_a_command_that_exists(path):
     rows = instead.WORDS[path]
