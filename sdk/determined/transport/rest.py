@@ -225,7 +225,10 @@ class Session:
             return errors.UntrustedCertificate(
                 f"the certificate of {self.master} is not trusted: {_root(error)}"
             )
-        return errors.MasterNotFoundException(f"no answer from the master at {self.master}: {_root(error)}")
+        reason = _root(error)
+        if "closed connection without response" in reason and self.master.startswith("http://"):
+            reason += "; if it uses TLS, its address begins with https://"
+        return errors.MasterNotFoundException(f"no answer from the master at {self.master}: {reason}")
 
     def _broken_off(self, error: Exception) -> errors.MasterNotFoundException:
         return errors.MasterNotFoundException(f"{self.master} broke off its response: {_root(error)}")

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import io
+import socketserver
+import threading
 
 import pytest
 
@@ -30,3 +32,21 @@ def test_a_certificate_that_is_not_trusted_ends_the_command(answering, det, tls_
     assert result.status == 1
     assert "is not trusted" in result.err
     assert tls_gateway.calls == []
+
+
+class Closing(socketserver.BaseRequestHandler):
+    """Hears a request to its end and closes, as a gateway that expects TLS does with one in plain HTTP."""
+
+    def handle(self):
+        self.request.recv(1 << 16)
+
+
+def test_a_master_with_tls_that_is_reached_without_says_how(det):
+    with socketserver.TCPServer(("127.0.0.1", 0), Closing) as server:
+        threading.Thread(target=server.serve_forever, args=[0.01]).start()
+        try:
+            result = det("-m", f"127.0.0.1:{server.server_address[1]}", "e", "list")
+        finally:
+            server.shutdown()
+    assert result.status == 1
+    assert "if it uses TLS, its address begins with https://" in result.err
