@@ -19,6 +19,9 @@ from services.why.event_descriptions import describe
 from services.why.history import History
 from services.why.reader import decode
 
+PART = 100
+"""Messages of which entries are made at once: a millisecond of work."""
+
 
 async def entries(
     journal: Log, catalogue: Catalogue, *, offset: int, limit: int, follow: bool
@@ -38,12 +41,13 @@ async def entries(
         to_the_end = read_between(journal, subjects.CONTROL, after=after, before=last + 1)
         async with aclosing(_read_on(journal, after) if follow else to_the_end) as batches:
             async for messages in batches:
-                log_entries = await _to_entries(messages, catalogue)
-                log_entries = log_entries[:left] if limit else log_entries
-                left -= len(log_entries)
-                yield log_entries
-                if limit and left <= 0:
-                    return
+                for start in range(0, len(messages), PART):
+                    log_entries = await _to_entries(messages[start : start + PART], catalogue)
+                    log_entries = log_entries[:left] if limit else log_entries
+                    left -= len(log_entries)
+                    yield log_entries
+                    if limit and left <= 0:
+                        return
     except READ_ERRORS as error:
         raise unavailable(f"the log cannot be read just now: {error!r}; try again") from error
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AsyncExitStack, aclosing, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, nullcontext
 
-from services.kit.admission import Admission
 from services.kit.log import Feed, Log, OutcomeUnknown, Stored
 
 PATIENCE_S = 8.0
@@ -23,19 +22,18 @@ async def read_between(
     after: int = 0,
     before: int | None = None,
     subjects: Sequence[str] = (),
-    openings: Admission | None = None,
+    opening: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
 ) -> AsyncGenerator[Sequence[Stored], None]:
     """Yield the messages between two positions (exclusive), in order, by default up to the current end.
 
     The leader says where that is. A feed that has caught up may be that of a broker behind the others, which
-    is waited for. `subjects` are filters as for `Log.read`. Each time that a feed is opened takes a place in
-    `openings`, which is released before the messages are consumed. Raises `OutcomeUnknown` if the broker is
-    away.
+    is waited for. `subjects` are filters as for `Log.read`. A feed is opened inside of `opening`, which is
+    left before the messages are consumed. Raises `OutcomeUnknown` if the broker is away.
     """
     within_s = LOOK_AGAIN_S
     while True:
         async with AsyncExitStack() as opened:
-            async with openings.hold("") if openings is not None else nullcontext():
+            async with opening():
                 end = await _end_of(log, stream, after, subjects)
                 last = end if before is None else min(end, before - 1)
                 if last <= after:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 
 import msgspec
 
@@ -22,7 +23,8 @@ from services.live.tails import LINES_PER_MESSAGE, LineBatch, Tail, Tails
 PAGE = 1000
 RECHECK_S = 300.0
 """Interval in seconds at which a stream checks that its reader still has permission."""
-READS_AT_ONCE = 8
+READS_AT_ONCE, READS_EACH = 8, 4
+"""Maximum number of reads in total, and of one user: all others find a place beside two such."""
 Lines = Sequence[LogLine]
 Render = Callable[[LogLine], bytes]
 
@@ -46,7 +48,7 @@ class FollowerResources:
     def __init__(self, peers: Peers, tails: Tails) -> None:
         self.peers = peers
         self.tails = tails
-        self.reads = Admission("reads of logs", at_once=READS_AT_ONCE, each=READS_AT_ONCE)
+        self.reads = Admission("reads of logs", at_once=READS_AT_ONCE, each=READS_EACH)
         """Limits reads of stored lines, so that followers queue among themselves and delay no one else."""
 
 
@@ -58,6 +60,7 @@ class Follower:
         following: FollowerResources,
         query: queries.LogPage,
         *,
+        user: str,
         is_over: Fact,
         holds: Callable[[Fact], bool],
         recheck: Callable[[], object],
@@ -71,6 +74,7 @@ class Follower:
         """
         self._shared = following
         self._query = query
+        self._read_place = partial(following.reads.hold, user)
         self._search = patterns.search(query.regex) if query.regex else None
         self._is_over = is_over
         self._holds = holds
@@ -128,7 +132,7 @@ class Follower:
             after=self._through,
             before=through + 1 if through is not None else None,
             subjects=self._subjects,
-            openings=self._shared.reads,
+            opening=self._read_place,
         )
         async with aclosing(reading) as batches:
             async for messages in batches:
@@ -143,7 +147,7 @@ class Follower:
         after_id = max(self._query.after_id, (self._through + 1) * LINES_PER_MESSAGE - 1)
         query = msgspec.structs.replace(self._query, after_id=after_id)
         while True:
-            async with self._shared.reads.hold(""):
+            async with self._read_place():
                 page = await self._shared.peers.log_page(query, limit=PAGE)
             await self._shared.tails.turns.take()
             yield b"".join([self._render(line) for line in page.lines])

@@ -229,12 +229,23 @@ class UserCall(ApiCall):
             raise errors.forbidden("passwords, sessions and API tokens need a login: run det user login")
         return self.user
 
-    def stream(self, pages: AsyncIterator[Sequence[Any] | bytes]) -> Response:
+    async def take_turn(self) -> None:
+        """Wait until it is this user's turn to take a few milliseconds of the event loop."""
+        await self.backend.limits.data_turns.take(self.user.username)
+
+    def stream(
+        self,
+        pages: AsyncIterator[Sequence[Any] | bytes],
+        *,
+        passed_on: bool = False,
+        release: Callable[[], Awaitable[object]] | None = None,
+    ) -> Response:
         """Stream one JSON object per line. A failure after the start is sent as a line, too.
 
-        A page is a list of objects, or bytes made by `encode_line`.
+        A page is a list of objects, or bytes made by `encode_line`. For the rest, see `Stream`.
         """
-        return Stream(_encode_pages(pages), call=self, media_type="application/json")
+        content = _encode_pages(pages)
+        return Stream(content, call=self, passed_on=passed_on, release=release, media_type="application/json")
 
     async def answer_list(
         self,

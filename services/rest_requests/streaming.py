@@ -40,15 +40,19 @@ class Stream(StreamingResponse):
         content: AsyncIterable[bytes],
         *,
         call: UserCall,
+        passed_on: bool = False,
         release: Callable[[], Awaitable[object]] | None = None,
         **more: Any,
     ) -> None:
         """`call`: whose limit the stream counts against.
 
+        `passed_on`: whether the parts are only passed on, or made once for many streams. All others are
+        made for this one, at most about a hundred records each, which costs more than to send them.
         `release` is called at the end, even if the answer was never started.
         """
         super().__init__(content, **more)
         self._call = call
+        self._turns_per_part = 0 if passed_on else 1
         self._release = release
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,7 +87,7 @@ class Stream(StreamingResponse):
                 # message, the next part, possibly several MiB, would be built while the previous one may
                 # never be accepted.
                 await send({"type": "http.response.body", "body": b"", "more_body": True})
-                unpaid = await turns.take_for(who, unpaid + len(message["body"]))
+                unpaid = await turns.take_for(who, unpaid + len(message["body"]), self._turns_per_part)
 
         try:
             await super().stream_response(send_and_wait)

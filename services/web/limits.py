@@ -82,6 +82,8 @@ class Limits:
         self.streams = Admission(
             "streams and waiting requests", at_once=streams, each=streams_each, waiting=0
         )
+        # Each reads all that is added to the log for itself.
+        self.log_followers = Admission("followed logs of the cluster", at_once=128, each=16, waiting=0)
         self.uploads = Admission("large requests", at_once=32, each=4, waiting=0)
         self.previews = Admission("previews", at_once=4, each=1, waiting=16, each_waiting=4)
         # Each check takes about 100 ms and much memory on purpose (Argon2id), so that few may run at once.
@@ -102,6 +104,7 @@ class Limits:
         """Prometheus readings: places taken and wanted, by kind of work."""
         kinds = [
             self.streams,
+            self.log_followers,
             self.uploads,
             self.previews,
             self.code_downloads,

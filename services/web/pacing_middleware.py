@@ -8,12 +8,19 @@ from typing import NamedTuple
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.kit.admission import Busy
+from services.kit.bounded_dict import BoundedDict
 from services.web import errors
 from services.web.pacing import Pacing, RequestSlot
 from services.web.turns import Turns
 
 SLOT_KEY = "steadfast.place"
 """Scope key of the request's place, for an answer that never begins."""
+
+TURN_BYTES, MAX_TURNS = 16 * 1024, 64
+"""Size of an answer for which a client's next request takes one turn more: a millisecond of work if it lists
+records. An answer with few but large values costs less, so there is a maximum."""
+MAX_CLIENTS = 10_000
+"""Number of clients whose long answers are remembered."""
 
 
 class Client(NamedTuple):
@@ -28,24 +35,29 @@ class Client(NamedTuple):
 class Pace:
     """Runs an application in its client's turn, and holds a place until the answer begins.
 
-    Streams have a limit of their own. The application may be the whole API or a refusal, which costs nearly
-    as much as an answer.
+    Streams have a limit of their own, and take turns for their parts. The application may be the whole API or
+    a refusal, which costs nearly as much as an answer.
     """
 
     def __init__(self, pacing: Pacing, turns: Turns, client_of: Callable[[Scope], Client]) -> None:
         self._pacing, self._turns = pacing, turns
         self._client_of = client_of
+        self._owed: BoundedDict[Client, int] = BoundedDict(MAX_CLIENTS)
+        """Turns that the next request of a client takes in addition, for answers that were long."""
 
     async def run(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         """Run `app`, or refuse a client that has too many requests with 429."""
         client = self._client_of(scope)
         # Before the place, so that clients who are told to come again take turns, as well.
-        await self._turns.take(client.user, client.name)
+        for _ in range(1 + self._owed.pop(client, 0)):
+            await self._turns.take(client.user, client.name)
         slot = scope[SLOT_KEY] = RequestSlot(self._pacing)
 
         async def release_at_start(message: Message) -> None:
             if message["type"] == "http.response.start":
                 slot.release()
+            elif not message.get("more_body"):
+                self._owe(client, len(message.get("body", b"")) // TURN_BYTES)
             await send(message)
 
         try:
@@ -57,6 +69,11 @@ class Pace:
             await app(scope, receive, release_at_start)
         finally:
             slot.release()
+
+    def _owe(self, client: Client, turns: int) -> None:
+        # To be taken later: what an answer costs is known once it is made.
+        if turns:
+            self._owed[client] = self._owed.get(client, 0) + min(turns, MAX_TURNS)
 
 
 class PacingMiddleware:

@@ -47,9 +47,9 @@ class Turns:
             yield part
             await self.take(who)
 
-    async def take_for(self, who: str, size: int) -> int:
+    async def take_for(self, who: str, size: int, at_least: int = 0) -> int:
         """Wait for as many turns as there are parts in `size` bytes. Returns the bytes that fill no turn."""
-        for _ in range(size // PART_BYTES):
+        for _ in range(max(size // PART_BYTES, at_least)):
             await self.take(who)
         return size % PART_BYTES
 

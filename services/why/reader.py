@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 
 from det_contracts import subjects
 from det_contracts.envelope import Recorded, Unknown
@@ -12,13 +14,15 @@ from det_contracts.events import scheduler, searcher
 from det_contracts.problems import unavailable
 from services.kit.jetstream_feed import READ_ERRORS
 from services.kit.log import Log, Stored
-from services.kit.log_range import read_range
+from services.kit.log_range import read_between, read_range
 from services.kit.records import read_event
 from services.why.chain import Explanation, chain, newest_steps
 from services.why.history import Cause, Entity, History, Missing
 from services.why.subject import Subject, current_state_events
 from services.why.timeline import Period, timeline
 
+PART = 100
+"""Events that are decoded in one turn."""
 MAX_EVENTS_PER_ENTITY = 5000
 """Maximum number of events kept per thing. Longer histories lose their oldest events."""
 CAUSE_SEARCH_DISTANCE = 2000
@@ -42,13 +46,16 @@ class Reader:
         self,
         journal: Log,
         trial_of: Callable[[str], int | None],
+        take_turn: Callable[[], Awaitable[None]],
         username_of: Callable[[int], str | None] = lambda _: None,
     ) -> None:
         """`trial_of` returns the trial of an allocation of which only the request exists.
 
-        `username_of` returns the name of a user, None for an unknown one.
+        `take_turn` waits until a part of the work may be done. `username_of` returns the name of a user, None
+        for an unknown one.
         """
         self._journal = journal
+        self._take_turn = take_turn
         self._trial_of = trial_of
         self._reads = 0
         self._history = History(username_of)
@@ -210,16 +217,19 @@ class Reader:
         keep: int = MAX_EVENTS_PER_ENTITY,
         wanted: Callable[[Stored], bool] = lambda _: True,
     ) -> list[Recorded]:
-        messages = await read_range(
-            self._journal,
-            subjects.CONTROL,
-            after=after,
-            before=before,
-            subjects=filters,
-            keep=keep,
-            predicate=wanted,
-        )
-        return [recorded for message in messages if (recorded := decode(message)) is not None]
+        newest: deque[Stored] = deque(maxlen=keep)
+        reading = read_between(self._journal, subjects.CONTROL, after=after, before=before, subjects=filters)
+        async with aclosing(reading) as batches:
+            async for messages in batches:
+                await self._take_turn()
+                newest.extend(filter(wanted, messages))
+        events: list[Recorded] = []
+        for number, message in enumerate(newest):
+            if number % PART == 0:
+                await self._take_turn()
+            if (recorded := decode(message)) is not None:
+                events.append(recorded)
+        return events
 
 
 @contextlib.asynccontextmanager

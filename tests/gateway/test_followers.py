@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -35,7 +36,7 @@ def reads(talking):
     return opened
 
 
-def follower(gateway, rendered=None):
+def follower(gateway, rendered=None, user="ann"):
     def render(line):
         if rendered is not None:
             rendered.append(line.id)
@@ -43,7 +44,8 @@ def follower(gateway, rendered=None):
 
     return Follower(
         gateway.backend.followed_logs,
-        queries.LogPage(task_id="1.r1"),
+        queries.LogPage(task_id="1.r1", text=user if user == "mal" else ""),
+        user=user,
         is_over=trial_ended(1),
         holds=gateway.catalogue.waiters.holds,
         recheck=lambda: None,
@@ -205,3 +207,25 @@ def test_those_who_are_woken_together_go_on_a_few_at_a_time():
         assert len([count for count in each if count]) <= 400 / AT_ONCE + 2
 
     asyncio.run(work())
+
+
+def test_a_user_with_many_followed_logs_leaves_reads_to_others(talking):
+    async def work():
+        reads, unanswered = talking.backend.followed_logs.reads, asyncio.Event()
+        real = talking.backend.followed_logs.peers.log_page
+
+        async def slow(query, limit):
+            if query.text == "mal":
+                await unanswered.wait()
+            return await real(query, limit=limit)
+
+        talking.backend.followed_logs.peers = SimpleNamespace(log_page=slow)
+        crowd = [asyncio.create_task(anext(follower(talking, user="mal").lines())) for _ in range(50)]
+        while reads.queued < 40:
+            await asyncio.sleep(0)
+        await anext(follower(talking, user="ann").lines())
+        assert not any(reader.done() for reader in crowd)
+        unanswered.set()
+        await asyncio.gather(*crowd)
+
+    talking.run(work())

@@ -64,6 +64,7 @@ def test_a_log_is_followed_beyond_it(unsaved):
     follower = Follower(
         unsaved.backend.followed_logs,
         queries.LogPage(task_id="1.r1"),
+        user="ann",
         is_over=trial_ended(1),
         holds=unsaved.catalogue.waiters.holds,
         recheck=lambda: None,
@@ -98,6 +99,7 @@ def test_a_log_does_not_look_complete_where_nobody_can_say_whether_its_task_is_o
     follower = Follower(
         gateway.backend.followed_logs,
         queries.LogPage(task_id="1.r1"),
+        user="ann",
         is_over=Fact(is_over, (("experiments", 1),)),
         holds=gateway.catalogue.waiters.holds,
         recheck=lambda: None,

@@ -226,9 +226,10 @@ def test_a_run_is_explained_the_same_however_busy_its_worker_was(gateway, monkey
 def test_a_log_that_does_not_answer_is_said_to_be_away(cluster, monkeypatch):
     async def never(*_, **__):
         await asyncio.sleep(3600)
+        yield []
 
     monkeypatch.setattr(reader, "READ_TIMEOUT_S", 0.01)
-    monkeypatch.setattr(reader, "read_range", never)
+    monkeypatch.setattr(reader, "read_between", never)
     for subject in ("trial/1", "trial/1?all=true"):
         assert "cannot be read just now" in cluster.refused(503, "GET", f"/api/v1/why/{subject}")
 

@@ -194,6 +194,7 @@ async def follow(client, gateway):
     follower = Follower(
         gateway.following,
         LogPage(task_id=task),
+        user="ann",
         is_over=Fact(lambda state: _is_over(state, trial.id), (("trials", trial.id),)),
         holds=gateway.catalogue.waiters.holds,
         recheck=lambda: None,

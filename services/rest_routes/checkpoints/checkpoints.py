@@ -230,6 +230,7 @@ async def download(call: Authenticated, uuid: str) -> Response:
     return Stream(
         archiving.stream(downloads.threads, source, files, record.at, packed=packed),
         call=call,
+        passed_on=True,
         release=release,
         media_type="application/gzip" if packed else "application/x-tar",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},

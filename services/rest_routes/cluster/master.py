@@ -140,7 +140,16 @@ async def logs(call: Authenticated, query: FromQuery[MasterLogQuery]) -> Respons
     if query.limit < 0:
         raise invalid("Limit must be >= 0")
     part = {"offset": query.offset, "limit": query.limit}
-    return call.stream(journal.entries(call.backend.journal, call.catalogue, follow=query.follow, **part))
+    pages = journal.entries(call.backend.journal, call.catalogue, follow=query.follow, **part)
+    if not query.follow:
+        return call.stream(pages)
+    followers, who = call.backend.limits.log_followers, call.user.username
+    await followers.acquire(who)
+
+    async def release() -> None:
+        followers.release(who)
+
+    return call.stream(pages, release=release)
 
 
 @router.get("/master/parked", ("read_log", "cluster"))

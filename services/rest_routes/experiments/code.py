@@ -84,7 +84,7 @@ async def _download(
         limits.code_downloads.release(who)
         await loop.run_in_executor(threads, file.close)
 
-    return Stream(content(threads, file), call=call, release=release, **more)
+    return Stream(content(threads, file), call=call, passed_on=True, release=release, **more)
 
 
 async def _chunks(

@@ -56,6 +56,7 @@ def log_reader(call: UserCall) -> Reader:
     return Reader(
         call.backend.journal,
         trial_of=lambda allocation: _trial_of(call, allocation),
+        take_turn=call.take_turn,
         username_of=lambda id: users.name_of(state, id),
     )
 

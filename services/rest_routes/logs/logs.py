@@ -89,13 +89,14 @@ def _stream(
     follower = follow.Follower(
         call.backend.followed_logs,
         selection,
+        user=call.user.username,
         is_over=is_over,
         holds=call.catalogue.waiters.holds,
         recheck=call.recheck,
         render=_line_encoder(trial_id),
         kind=trial_id,
     )
-    return call.stream(follower.lines())
+    return call.stream(follower.lines(), passed_on=True)
 
 
 def _line_encoder(trial_id: int | None) -> Callable[[LogLine], bytes]:

@@ -47,4 +47,4 @@ async def live(call: Authenticated, query: FromQuery[LiveQuery]) -> Response:
     is_number = last.isascii() and last.isdecimal() and len(last) < 19
     after = int(last) if is_number else query.after
     events = call.backend.live.events(topics, after=after if after >= 0 else None, recheck=call.recheck)
-    return Stream(events, call=call, media_type="text/event-stream", headers=HEADERS)
+    return Stream(events, call=call, passed_on=True, media_type="text/event-stream", headers=HEADERS)

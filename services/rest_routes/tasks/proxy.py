@@ -170,7 +170,7 @@ def _relay_answer(call: UserCall, answer: httpx.Response, task_id: str, ticket: 
     if ticket and task_pages.is_page(headers):
         content = task_pages.rewrite_links(content, f"{own}/".encode(), f"{own}{ticket}/".encode())
         content = task_pages.insert_polyfills(content)
-    shown = Stream(content, call=call, status_code=answer.status_code, release=answer.aclose)
+    shown = Stream(content, call=call, passed_on=True, status_code=answer.status_code, release=answer.aclose)
     for name, value in headers:
         # A redirect within the task would otherwise leave the isolated address.
         if name == "location" and value.startswith(own):
