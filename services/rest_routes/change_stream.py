@@ -54,10 +54,10 @@ async def stream_changed_parts(
     while True:
         # Check before asking, so that the final answer includes everything up to the end.
         over = call.catalogue.waiters.holds(is_over)
-        # Also where nothing has changed: a client chooses how often its streams look, and has thousands.
-        await call.take_turn()
         number = 0
         async for part in fetch():
+            # Also where nothing has changed: a client chooses how often its streams look, and has thousands.
+            await call.take_turn()
             digest = hashlib.blake2b(msgspec.json.encode(part), digest_size=16).digest()
             if digests[number : number + 1] != [digest]:
                 digests[number : number + 1] = [digest]

@@ -191,14 +191,22 @@ def test_of_a_long_answer_only_the_parts_that_changed_are_sent_again():
 
     # It is looked before what is over is read for the last time.
     waiters = SimpleNamespace(holds=lambda _: len(begun) == len(rounds) - 1)
+    turns = []
+
+    async def take_turn():
+        turns.append(len(begun))
+
     call = SimpleNamespace(
-        catalogue=SimpleNamespace(waiters=waiters, wait_until=at_once), recheck=lambda: None
+        catalogue=SimpleNamespace(waiters=waiters, wait_until=at_once),
+        recheck=lambda: None,
+        take_turn=take_turn,
     )
 
     async def work():
         return [page async for page in change_stream.stream_changed_parts(call, fetch, None, 60.0)]
 
     assert asyncio.run(work()) == [[[10, 20]], [[30]], [[30, 40]], [[5, 10]], [[50]]]
+    assert turns == [1, 1, 2, 2, 3, 3, 3], "a turn for each part, also for those that did not change"
 
 
 def test_too_many_runs_of_slots_are_no_timeline(trial, monkeypatch):
