@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from det_contracts.events.gateway import ProjectSet
+from services.people.commands import workspaces
 from tests.gateway import stories as story
 
 UNCATEGORIZED = "is permanent"
@@ -44,6 +45,21 @@ def test_published_clients_look_a_whole_name_up(filed):
         ]
 
     assert (named("Vision"), named("vision"), named("Vis")) == ([2], [], [])
+
+
+def test_a_user_makes_so_many_workspaces_and_projects(filed, monkeypatch):
+    monkeypatch.setattr(workspaces, "MAX_WORKSPACES_EACH", 2)
+    monkeypatch.setattr(workspaces, "MAX_PROJECTS_EACH", 2)
+    for path, made in (("/api/v1/workspaces", "workspace"), ("/api/v1/workspaces/2/projects", "project")):
+        second = filed.post(path, {"name": "b"})[made]["id"]
+        assert f"has 2 {made}s already" in filed.refused(400, "POST", path, {"name": "c"})
+        # Of another's they take none, and what is deleted makes room.
+        filed.log_in("admin")
+        filed.post(path, {"name": "hers"})
+        filed.log_in()
+        if made == "project":
+            filed.send("DELETE", f"/api/v1/projects/{second}")
+            assert filed.send("POST", path, {"name": "c"}).status_code == 200
 
 
 def test_names_are_given_once(filed):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -35,6 +36,8 @@ from services.people.domain.state import People
 
 replace = msgspec.structs.replace
 MAX_NAME_CHARACTERS = 80
+MAX_WORKSPACES_EACH, MAX_PROJECTS_EACH = 1000, 10_000
+"""Of one user. All are in memory, and in the lists that everybody opens."""
 WORKSPACE_FIELDS = ("checkpoint_storage", "agent_user", "default_compute_pool", "default_aux_pool")
 """The fields of a workspace that only describe it, besides its name."""
 
@@ -42,6 +45,7 @@ WORKSPACE_FIELDS = ("checkpoint_storage", "agent_user", "default_compute_pool", 
 def set_workspace(state: People, command: SetWorkspace, call: Call) -> Result:
     """Create a workspace, or change the given fields of one. Has no effect if nothing changes."""
     if command.workspace_id is None:
+        _check_number(state.workspaces.values(), command.user, MAX_WORKSPACES_EACH, "workspaces")
         id = workspace_records.next_id(state, "workspaces")
         workspace = WorkspaceSet(
             workspace_id=id, name="", owner=command.user, reason=f"made by {command.user}"
@@ -117,6 +121,7 @@ def remove_workspace(state: People, command: RemoveWorkspace, call: Call) -> Res
 def set_project(state: People, command: SetProject, call: Call) -> Result:
     """Create a project, or change the given fields of one. Has no effect if nothing changes."""
     if command.project_id is None:
+        _check_number(state.projects.values(), command.user, MAX_PROJECTS_EACH, "projects")
         id = workspace_records.next_id(state, "projects")
         reason = f"made by {command.user}"
         project = ProjectSet(project_id=id, workspace_id=0, name="", owner=command.user, reason=reason)
@@ -178,6 +183,12 @@ def _refuse_archived(state: People, project: ProjectSet, wanted: ProjectSet) -> 
 
 def _archived_error(what: str) -> Refused:
     return failed_precondition(f"{what} is archived and cannot be changed: unarchive it first")
+
+
+def _check_number(records: Iterable[WorkspaceSet | ProjectSet], owner: str, most: int, what: str) -> None:
+    """Raise `Refused` if a user has so many already."""
+    if sum(record.owner == owner for record in records) >= most:
+        raise failed_precondition(f"'{owner}' has {most} {what} already, the maximum: delete some of them")
 
 
 def _refuse_permanent(id: int, kind: str) -> None:
