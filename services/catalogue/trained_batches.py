@@ -6,20 +6,30 @@ of are the steps of validations and checkpoints, which are known here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Iterator
 
 from services.catalogue.domain import State
 
+MOST_TRIALS = 5_000
+"""Of a question to the searcher, which has to fit a message; a page of a list has far fewer open trials."""
+
 
 def trained_batches(state: State, experiment_ids: Iterable[int]) -> dict[int, int]:
-    """Batches by open trial, where the configured length is in batches; at most that length."""
-    return {
-        trial_id: min(state.trials[trial_id].steps, length)
-        for id in experiment_ids
-        if state.open_trials.first(id) is not None and (length := _length_in_batches(state, id))
-        for trial_id in state.open_trials.ids(id)
-        if state.trials[trial_id].steps
-    }
+    """Batches by open trial, where the configured length is in batches; at most that length.
+
+    Of more than `MOST_TRIALS` open trials, the rest is left out: as much progress is shown as is reported.
+    """
+    return dict(itertools.islice(_trained(state, experiment_ids), MOST_TRIALS))
+
+
+def _trained(state: State, experiment_ids: Iterable[int]) -> Iterator[tuple[int, int]]:
+    for id in experiment_ids:
+        if state.open_trials.first(id) is None or not (length := _length_in_batches(state, id)):
+            continue
+        for trial_id in state.open_trials.ids(id):
+            if steps := state.trials[trial_id].steps:
+                yield trial_id, min(steps, length)
 
 
 def _length_in_batches(state: State, experiment_id: int) -> int:

@@ -13,6 +13,7 @@ from det_contracts import queries
 from det_contracts.commands import ChangeExperiment
 from det_contracts.events import searcher
 from det_contracts.problems import failed_precondition, not_found, unavailable
+from services.catalogue import trained_batches
 from tests.gateway import stories as story
 
 REQUIRED = [
@@ -131,6 +132,18 @@ def test_the_searcher_is_told_the_batches_of_open_trials(gateway, path, length, 
     assert questions
     assert {tuple(query.experiment_ids) for query in questions} == {(1,)}
     assert [query.batches for query in questions] == [batches] * len(questions)
+
+
+def test_a_question_about_progress_stays_short(gateway, monkeypatch):
+    monkeypatch.setattr(trained_batches, "MOST_TRIALS", 2)
+    searching = {"name": "random", "metric": "loss", "max_length": 100, "max_trials": 3}
+    gateway.apply(story.worker_here(), story.created(1, searcher=searching))
+    for id in (1, 2, 3):
+        gateway.apply(story.trial_created(id), *story.running(id, slot=id), story.validated(id, 20, 0.5))
+    questions = []
+    gateway.peers.values[queries.SearchProgress] = lambda query: (questions.append(query), {"1": 0.1})[1]
+    assert gateway.get("/api/v1/experiments/1")["experiment"]["progress"] == 0.1
+    assert [len(query.batches) for query in questions] == [2]
 
 
 @pytest.mark.parametrize("action", ["activate", "pause", "cancel", "kill"])
