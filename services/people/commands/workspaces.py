@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -27,6 +26,7 @@ from services.kit.authz.roles import is_rbac
 from services.kit.names import check_name
 from services.kit.pool_bindings import check_pool
 from services.kit.rules import Call, Result
+from services.kit.sorted_keys import SortedKeys
 from services.people import workspace_records
 from services.people.commands.pools import unbind_workspace
 from services.people.commands.quotas import remove_quota
@@ -45,7 +45,7 @@ WORKSPACE_FIELDS = ("checkpoint_storage", "agent_user", "default_compute_pool", 
 def set_workspace(state: People, command: SetWorkspace, call: Call) -> Result:
     """Create a workspace, or change the given fields of one. Has no effect if nothing changes."""
     if command.workspace_id is None:
-        _check_number(state.workspaces.values(), command.user, MAX_WORKSPACES_EACH, "workspaces")
+        _check_number(state.workspaces_of, command.user, MAX_WORKSPACES_EACH, "workspaces")
         id = workspace_records.next_id(state, "workspaces")
         workspace = WorkspaceSet(
             workspace_id=id, name="", owner=command.user, reason=f"made by {command.user}"
@@ -121,7 +121,7 @@ def remove_workspace(state: People, command: RemoveWorkspace, call: Call) -> Res
 def set_project(state: People, command: SetProject, call: Call) -> Result:
     """Create a project, or change the given fields of one. Has no effect if nothing changes."""
     if command.project_id is None:
-        _check_number(state.projects.values(), command.user, MAX_PROJECTS_EACH, "projects")
+        _check_number(state.projects_of, command.user, MAX_PROJECTS_EACH, "projects")
         id = workspace_records.next_id(state, "projects")
         reason = f"made by {command.user}"
         project = ProjectSet(project_id=id, workspace_id=0, name="", owner=command.user, reason=reason)
@@ -185,9 +185,9 @@ def _archived_error(what: str) -> Refused:
     return failed_precondition(f"{what} is archived and cannot be changed: unarchive it first")
 
 
-def _check_number(records: Iterable[WorkspaceSet | ProjectSet], owner: str, most: int, what: str) -> None:
+def _check_number(by_owner: SortedKeys, owner: str, most: int, what: str) -> None:
     """Raise `Refused` if a user has so many already."""
-    if sum(record.owner == owner for record in records) >= most:
+    if by_owner.count(owner) >= most:
         raise failed_precondition(f"'{owner}' has {most} {what} already, the maximum: delete some of them")
 
 

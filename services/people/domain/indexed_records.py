@@ -27,6 +27,8 @@ def build_indexes(state: People) -> None:
     state.closed_at = SortedKeys((session.at, id) for id, session in state.sessions.items())
     state.experiments_in, state.project_of, state.models_in = SortedKeys(()), {}, SortedKeys(())
     state.templates_in = SortedKeys((template.workspace_id, id) for id, template in state.templates.items())
+    state.workspaces_of = SortedKeys((workspace.owner, id) for id, workspace in state.workspaces.items())
+    state.projects_of = SortedKeys((project.owner, id) for id, project in state.projects.items())
     state.projects_in = SortedKeys((project.workspace_id, id) for id, project in state.projects.items())
     state.sessions_of = SortedKeys(_session_key(id, session) for id, session in state.open_sessions.items())
     state.tokens_of = SortedKeys((token.user_id, token.at, id) for id, token in state.tokens.items())
@@ -151,6 +153,7 @@ def put_workspace(state: People, changed: WorkspaceSet) -> Iterable[Key]:
     # Its old name has to leave the index, too.
     yield from drop_workspace(state, changed.workspace_id)
     state.workspaces[changed.workspace_id] = changed
+    state.workspaces_of.add(changed.owner, changed.workspace_id)
     state.workspace_names.setdefault(changed.name.lower(), changed.workspace_id)
     yield from record_highest_id(state, "workspaces", changed.workspace_id)
 
@@ -158,8 +161,10 @@ def put_workspace(state: People, changed: WorkspaceSet) -> Iterable[Key]:
 def drop_workspace(state: People, id: int) -> Iterable[Key]:
     """Forget a workspace."""
     workspace = state.workspaces.pop(id, None)
-    if workspace is not None and state.workspace_names.get(workspace.name.lower()) == id:
-        del state.workspace_names[workspace.name.lower()]
+    if workspace is not None:
+        state.workspaces_of.discard(workspace.owner, id)
+        if state.workspace_names.get(workspace.name.lower()) == id:
+            del state.workspace_names[workspace.name.lower()]
     yield "workspaces", id
 
 
@@ -168,6 +173,7 @@ def put_project(state: People, changed: ProjectSet) -> Iterable[Key]:
     yield from drop_project(state, changed.project_id)
     state.projects[changed.project_id] = changed
     state.projects_in.add(changed.workspace_id, changed.project_id)
+    state.projects_of.add(changed.owner, changed.project_id)
     state.project_names.setdefault((changed.workspace_id, changed.name.lower()), changed.project_id)
     yield from record_highest_id(state, "projects", changed.project_id)
 
@@ -177,6 +183,7 @@ def drop_project(state: People, id: int) -> Iterable[Key]:
     project = state.projects.pop(id, None)
     if project is not None:
         state.projects_in.discard(project.workspace_id, id)
+        state.projects_of.discard(project.owner, id)
         name = project.workspace_id, project.name.lower()
         if state.project_names.get(name) == id:
             del state.project_names[name]

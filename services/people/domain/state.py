@@ -158,6 +158,10 @@ class People(Roles, Quotas, Bindings):
     """(workspace, project)"""
     models_in: SortedKeys = derived()  # noqa: RUF009
     """(workspace, model)"""
+    workspaces_of: SortedKeys = derived()  # noqa: RUF009
+    """(owner, workspace)"""
+    projects_of: SortedKeys = derived()  # noqa: RUF009
+    """(owner, project)"""
     templates_in: SortedKeys = derived()  # noqa: RUF009
     """(workspace, id of a template)"""
     sessions_of: SortedKeys = derived()  # noqa: RUF009

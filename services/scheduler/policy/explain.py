@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Sequence
-from heapq import nlargest
+from heapq import nsmallest
 from itertools import islice
 from typing import Any
 
@@ -96,7 +96,7 @@ class Explainer:
         if self._holders is None:
             queues = ((name, queue) for name, queue in self._book.queues.items() if queue.held)
             # One more than is named, since one of them may be the group of the request.
-            self._holders = nlargest(NAMED + 1, queues, key=lambda entry: entry[1].held)
+            self._holders = nsmallest(NAMED + 1, queues, key=lambda entry: (-entry[1].held, entry[0]))
             self._holder_count = sum(1 for queue in self._book.queues.values() if queue.held)
         others = [queue for name, queue in self._holders if name != group]
         own = self._book.queues.get(group)
