@@ -32,12 +32,7 @@ class Window:
             self._names = metrics.keys()
         elif metrics.keys() != self._names:
             _refuse(metrics, self._names, batch_idx)
-        self._batches.append(
-            {
-                name: snapshot(value) if isinstance(value, torch.Tensor | np.ndarray) else value
-                for name, value in metrics.items()
-            }
-        )
+        self._batches.append({name: snapshot(value) for name, value in metrics.items()})
 
     def close(self, distributed: DistributedContext) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Return (averages, metrics of each batch), the same on all ranks, and start a new window."""
