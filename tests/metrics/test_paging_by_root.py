@@ -1,6 +1,7 @@
 """What is remembered of trials comes and goes: whoever pages, however far behind, has the fold from zero."""
 
 import asyncio
+from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
@@ -199,12 +200,27 @@ async def some_trials(log, count):
             await append(log, of_trial(trial, what, trial), 10 * trial + place)
 
 
+async def others_go_on(log, leader):
+    """Another trial writes for so long that those with which nothing happens leave memory."""
+    for number in range(600, 640):
+        await append(log, of_trial(TRIALS + 10 * EXPERIMENTS + 1, "own lines", number), number)
+        await at_rest(log, leader)
+        await saved(log, leader)
+
+
+@asynccontextmanager
+async def leading(database):
+    """A log with some trials, and a replica that leads and reads it."""
+    log = MemoryLog()
+    leader = Replica(database, log, leads=True)
+    async with running(leader):
+        await some_trials(log, TRIALS)
+        yield log, leader
+
+
 def test_what_is_settled_leaves_and_a_start_leaves_it_where_it_is(database):
     async def work():
-        log = MemoryLog()
-        leader = Replica(database, log, leads=True)
-        async with running(leader):
-            await some_trials(log, TRIALS)
+        async with leading(database) as (log, leader):
             await append(log, of_trial(TRIALS + 1, "report", 1), 1_000)
             await at_rest(log, leader)
             await saved(log, leader)
@@ -228,10 +244,7 @@ def test_decisions_that_come_after_a_trial_was_deleted_leave_memory(database):
     """They do not say which experiment they are about, and what was deleted has no record that says so."""
 
     async def work():
-        log = MemoryLog()
-        leader = Replica(database, log, leads=True)
-        async with running(leader):
-            await some_trials(log, TRIALS)
+        async with leading(database) as (log, leader):
             for trial in (1, 2):
                 await append(log, of_trial(trial, "deleted at once", 0), 500 + trial)
             late = metrics.Validated(
@@ -241,10 +254,7 @@ def test_decisions_that_come_after_a_trial_was_deleted_leave_memory(database):
             await append(log, metrics.PointsDropped(trial_id=2, through=1, reason="old"), 511)
             await at_rest(log, leader)
             await saved(log, leader)
-            for number in range(600, 640):
-                await append(log, of_trial(TRIALS + 10 * EXPERIMENTS + 1, "own lines", number), number)
-                await at_rest(log, leader)
-                await saved(log, leader)
+            await others_go_on(log, leader)
             assert get_loaded(leader.state.trials, 1) is None
             assert get_loaded(leader.state.dropped, 2) is None
             look_at(leader.state, from_zero(log))
@@ -320,18 +330,12 @@ def test_a_follower_that_is_behind_meets_new_trials_without_loading_all_anew(dat
 
 def test_what_was_deleted_leaves_memory_and_what_still_comes_of_it_is_dropped(database):
     async def work():
-        log = MemoryLog()
-        leader = Replica(database, log, leads=True)
-        async with running(leader):
-            await some_trials(log, TRIALS)
+        async with leading(database) as (log, leader):
             for number, trial in enumerate(range(1, EXPERIMENTS + 1), 500):
                 await append(log, of_trial(trial, "deleted", number), number)
             await at_rest(log, leader)
             await saved(log, leader)
-            for number in range(600, 640):
-                await append(log, of_trial(TRIALS + 10 * EXPERIMENTS + 1, "own lines", number), number)
-                await at_rest(log, leader)
-                await saved(log, leader)
+            await others_go_on(log, leader)
             loaded = set(dict(leader.state.gone))
             assert len(loaded) < EXPERIMENTS
             trial = next(trial_id for trial_id in range(1, TRIALS) if experiment_of(trial_id) not in loaded)
